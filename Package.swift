@@ -1,0 +1,158 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Settings of every Swift target: Swift 6 mode, explicit existentials and imports, no warning left.
+let strict: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .treatAllWarnings(as: .error),
+]
+
+func library(_ name: String, _ dependencies: [String] = []) -> Target {
+  .target(
+    name: name, dependencies: dependencies.map { .init(stringLiteral: $0) }, swiftSettings: strict)
+}
+
+func program(_ name: String, _ dependencies: [String], path: String? = nil) -> Target {
+  .executableTarget(
+    name: name, dependencies: dependencies.map { .init(stringLiteral: $0) }, path: path,
+    swiftSettings: strict)
+}
+
+func tests(_ name: String, _ dependencies: [String], resources: [Resource]? = nil) -> Target {
+  .testTarget(
+    name: name, dependencies: dependencies.map { .init(stringLiteral: $0) }, resources: resources,
+    swiftSettings: strict)
+}
+
+// The order is the direction of imports: a target uses only what stands above it.
+// docs/ARCHITECTURE.md draws it, Tests/TidyTests holds it.
+let package = Package(
+  name: "Weir",
+  products: [
+    .library(name: "ConnectionServer", targets: ["ConnectionServer"]),
+    .library(name: "StreamClient", targets: ["StreamClient"]),
+    .library(name: "DeviceRuntime", targets: ["DeviceRuntime"]),
+    .library(name: "TestKit", targets: ["TestKit"]),
+    .executable(name: "weir", targets: ["weir"]),
+  ],
+  targets: [
+    // C libraries
+    .systemLibrary(name: "CUV", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
+    .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CXML2", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"])]),
+    .systemLibrary(name: "CHTTPParser", providers: [.apt(["libhttp-parser-dev"])]),
+    .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+    .systemLibrary(name: "CLinux"),
+
+    // Basics and seams
+    library("Bytes"),
+    library("Seams"),
+
+    // Cores: bytes and values in, bytes and actions out
+    library("JSONCore", ["Bytes"]),
+    library("XMLCore", ["Bytes", "CXML2"]),
+    library("XMPPCore", ["XMLCore", "Bytes", "Seams"]),
+    library("HTTPCore", ["Bytes", "CHTTPParser"]),
+    library("TLSCore", ["Bytes", "COpenSSL"]),
+    library("PushModel", ["JSONCore", "Bytes", "Seams"]),
+    library("DeliveryCore", ["PushModel", "Bytes", "Seams"]),
+    library("PushXMPP", ["XMPPCore", "PushModel", "XMLCore", "JSONCore", "Bytes"]),
+
+    // Ports
+    library("Stores", ["PushModel", "Bytes", "Seams"]),
+
+    // Loops
+    library("Telemetry", ["Bytes", "Seams", "CLinux"]),
+    library("EventLoops", ["Bytes", "Seams", "Telemetry", "CUV", "CLinux"]),
+
+    // Drivers
+    library("StoreSQLite", ["Stores", "PushModel", "Bytes", "Seams", "Telemetry", "CSQLite"]),
+    library(
+      "Connections",
+      [
+        "EventLoops", "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore", "PushXMPP",
+        "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
+      ]),
+
+    // Products
+    library(
+      "ConnectionServer",
+      [
+        "Connections", "StoreSQLite", "Stores", "EventLoops", "Telemetry", "TLSCore", "HTTPCore",
+        "XMPPCore", "XMLCore", "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes",
+        "Seams", "CLinux",
+      ]),
+    library(
+      "StreamClient",
+      [
+        "Connections", "EventLoops", "Telemetry", "TLSCore", "XMPPCore", "XMLCore", "PushXMPP",
+        "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
+      ]),
+    library(
+      "DeviceRuntime",
+      [
+        "Connections", "EventLoops", "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore",
+        "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
+      ]),
+
+    // Programs
+    library(
+      "WeirCommand",
+      [
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops",
+        "Telemetry", "TLSCore", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
+      ]),
+    program("weir", ["WeirCommand"]),
+
+    // Beside
+    library("StoreConformance", ["Stores", "PushModel", "Bytes", "Seams"]),
+    library(
+      "TestKit",
+      [
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "TLSCore", "Stores", "PushModel",
+        "JSONCore", "Bytes", "Seams",
+      ]),
+
+    // Tests, one target a module
+    tests("BytesTests", ["Bytes", "COpenSSL"]),
+    tests("SeamsTests", ["Seams"]),
+    tests("JSONCoreTests", ["JSONCore", "Bytes"]),
+    tests("XMLCoreTests", ["XMLCore", "Bytes", "CXML2"]),
+    tests("XMPPCoreTests", ["XMPPCore", "XMLCore", "Bytes", "Seams"]),
+    tests("HTTPCoreTests", ["HTTPCore", "Bytes"]),
+    tests("TLSCoreTests", ["TLSCore", "Bytes", "COpenSSL"]),
+    tests("PushModelTests", ["PushModel", "JSONCore", "Bytes", "Seams"]),
+    tests("DeliveryCoreTests", ["DeliveryCore", "PushModel", "Bytes", "Seams"]),
+    tests(
+      "PushXMPPTests", ["PushXMPP", "XMPPCore", "XMLCore", "PushModel", "JSONCore", "Bytes"]),
+    tests(
+      "StoreTests", ["StoreConformance", "StoreSQLite", "Stores", "PushModel", "Bytes", "Seams"]),
+    tests("TelemetryTests", ["Telemetry", "Bytes", "Seams"]),
+    tests("EventLoopsTests", ["EventLoops", "Telemetry", "Bytes", "Seams", "CLinux"]),
+    tests(
+      "ConnectionServerTests",
+      [
+        "ConnectionServer", "TestKit", "Connections", "Stores", "StoreSQLite", "EventLoops",
+        "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore", "PushXMPP", "PushModel",
+        "DeliveryCore", "JSONCore", "Bytes", "Seams", "CLinux",
+      ]),
+    tests(
+      "StreamClientTests",
+      [
+        "StreamClient", "ConnectionServer", "TestKit", "Connections", "EventLoops", "TLSCore",
+        "XMPPCore", "XMLCore", "PushModel", "JSONCore", "Bytes", "Seams",
+      ]),
+    tests(
+      "DeviceRuntimeTests",
+      [
+        "DeviceRuntime", "ConnectionServer", "StreamClient", "TestKit", "EventLoops", "TLSCore",
+        "PushModel", "JSONCore", "Bytes", "Seams",
+      ]),
+    tests("WeirCommandTests", ["WeirCommand", "TestKit", "PushModel", "JSONCore", "Bytes", "Seams"]),
+    tests("IntegrationTests", ["TestKit", "ConnectionServer", "PushModel", "Bytes", "Seams"]),
+    tests("TidyTests", []),
+  ]
+)

@@ -1,0 +1,20 @@
+#pragma once
+#include <fcntl.h>
+#include <malloc.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stddef.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+void *memmem(const void *haystack, size_t haystack_count, const void *needle, size_t needle_count);
+
+// Swift 6 does not let stdout be named, since it is a mutable global.
+static inline void shim_line_buffer_stdout(void) { setvbuf(stdout, NULL, _IOLBF, 0); }
+static inline void shim_flush_stdout(void) { fflush(stdout); }
+// Variadic in C.
+static inline int shim_open_lock_file(const char *path) { return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600); }

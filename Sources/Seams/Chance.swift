@@ -1,0 +1,38 @@
+/// A generator that gives the same numbers for the same seed (SplitMix64). Not for secrets.
+package struct SeededChance: RandomNumberGenerator, Sendable {
+  private var state: UInt64
+
+  package init(seed: UInt64) { state = seed }
+
+  package mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+    return mixed ^ (mixed >> 31)
+  }
+}
+
+/// Makes ordered 63-bit numbers for messages: 41 bits of milliseconds, 10 bits of node, 12 bits of counter.
+///
+/// A node makes at most 4,096 a millisecond; beyond that the millisecond part runs ahead of the clock. The
+/// numbers of one maker always rise, also when the wall clock steps back. Several makers of one node (one a
+/// loop) take distinct `node` values.
+package struct NumberMaker: Sendable {
+  private let node: UInt64
+  private var last: UInt64 = 0
+
+  /// - Parameter node: 0 to 1023.
+  package init(node: Int) {
+    precondition((0..<1024).contains(node), "node numbers have 10 bits")
+    self.node = UInt64(node)
+  }
+
+  package mutating func next(_ now: WallTime) -> UInt64 {
+    // Milliseconds since 2020-01-01, good until 2089.
+    let clock = UInt64(max(0, now.ms &- 1_577_836_800_000)) << 12
+    last = max(last &+ 1, clock)
+    let ms = last >> 12
+    return (ms << 22 | node << 12 | last & 0xFFF) & 0x7FFF_FFFF_FFFF_FFFF
+  }
+}

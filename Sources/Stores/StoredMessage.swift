@@ -1,0 +1,88 @@
+package import PushModel
+package import Seams
+
+/// A downstream message as it is stored: what must be known to deliver it after a restart.
+package struct StoredMessage: Sendable, Equatable {
+  package var number: MessageNumber
+  package var device: DeviceNumber
+  package var sender: SenderID
+  package var key: MessageKey
+  /// App and collapse key, joined by the caller; a newer row of the device with the same value replaces the
+  /// older one. Nil: not collapsible, counts towards the device's cap.
+  package var collapse: String?
+  package var expires: WallTime
+  package var highPriority: Bool
+  /// Handed to the device's open stream at the same time: exempt from the cap when written, counted later.
+  package var live: Bool
+  /// The JSON object that the device receives, UTF-8, complete.
+  package var body: [UInt8]
+  /// The JSON of the receipt to send when the device acks; empty when none was asked for.
+  package var receipt: [UInt8]
+
+  package init(
+    number: MessageNumber, device: DeviceNumber, sender: SenderID, key: MessageKey,
+    collapse: String? = nil, expires: WallTime, highPriority: Bool = true, live: Bool = false,
+    body: [UInt8], receipt: [UInt8] = []
+  ) {
+    self.number = number
+    self.device = device
+    self.sender = sender
+    self.key = key
+    self.collapse = collapse
+    self.expires = expires
+    self.highPriority = highPriority
+    self.live = live
+    self.body = body
+    self.receipt = receipt
+  }
+}
+
+/// An upstream message or receipt held until an app server acks it.
+package struct StoredUpstream: Sendable, Equatable {
+  package var number: MessageNumber
+  package var sender: SenderID
+  /// Of (device, message id) for upstream, of (sender, "dr2:…") for a receipt.
+  package var key: MessageKey
+  /// Nil for a receipt.
+  package var device: DeviceNumber?
+  package var expires: WallTime
+  /// The JSON object that the app server receives, UTF-8, complete.
+  package var body: [UInt8]
+  /// The message id inside `body`, decoded: what the app server's ack names.
+  package var messageID: String
+  /// The `from` inside `body`, decoded: what the app server's ack has as `to`.
+  package var from: String
+
+  package init(
+    number: MessageNumber, sender: SenderID, key: MessageKey, device: DeviceNumber?,
+    expires: WallTime, body: [UInt8], messageID: String, from: String
+  ) {
+    self.number = number
+    self.sender = sender
+    self.key = key
+    self.device = device
+    self.expires = expires
+    self.body = body
+    self.messageID = messageID
+    self.from = from
+  }
+}
+
+/// One step in the life of a message, kept for the dedupe horizon: written many to a row.
+package struct JournalEntry: Sendable, Equatable {
+  package var key: MessageKey
+  package var sender: SenderID
+  package var device: DeviceNumber
+  package var state: MessageState
+  package var at: WallTime
+
+  package init(
+    key: MessageKey, sender: SenderID, device: DeviceNumber, state: MessageState, at: WallTime
+  ) {
+    self.key = key
+    self.sender = sender
+    self.device = device
+    self.state = state
+    self.at = at
+  }
+}

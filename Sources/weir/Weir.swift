@@ -1,0 +1,4 @@
+@main
+struct Weir {
+  static func main() {}
+}
