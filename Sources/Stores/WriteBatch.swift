@@ -1,5 +1,4 @@
 package import PushModel
-package import Seams
 
 /// What one round of a loop wants written: applied as a whole, in the order of the fields, or not at all.
 ///
