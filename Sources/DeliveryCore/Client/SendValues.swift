@@ -68,7 +68,7 @@ package struct SendOutcome: Equatable, Sendable {
 }
 
 /// Why a stream ended.
-package struct StreamEnd: Equatable, Sendable, CustomStringConvertible {
+package struct StreamClosure: Equatable, Sendable, CustomStringConvertible {
   package enum Kind: String, Sendable {
     /// We ended it.
     case ended

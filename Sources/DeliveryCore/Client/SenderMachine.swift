@@ -68,7 +68,7 @@ package struct SenderMachine: Sendable {
     /// The server announced the end of this stream; another one is being opened.
     case draining(StreamNumber)
     /// The current stream is gone; nil when no other will be opened.
-    case disconnected(StreamEnd, retryAfter: Duration?)
+    case disconnected(StreamClosure, retryAfter: Duration?)
     /// Final.
     case closed
   }
@@ -271,7 +271,7 @@ package struct SenderMachine: Sendable {
 
   /// A stream is gone, in whatever way; also one that never opened.
   package mutating func closed(
-    _ stream: StreamNumber, _ end: StreamEnd, now: Moment, _ out: inout [Action]
+    _ stream: StreamNumber, _ end: StreamClosure, now: Moment, _ out: inout [Action]
   ) {
     ending.removeAll { $0 == stream }
     if let index = draining.firstIndex(where: { $0.stream == stream }) {
@@ -426,7 +426,7 @@ package struct SenderMachine: Sendable {
   }
 
   private mutating func lostCurrent(
-    _ end: StreamEnd, wait: Duration, now: Moment, _ out: inout [Action]
+    _ end: StreamClosure, wait: Duration, now: Moment, _ out: inout [Action]
   ) {
     current = .none
     let final =
@@ -442,7 +442,7 @@ package struct SenderMachine: Sendable {
     }
   }
 
-  private mutating func giveUp(_ end: StreamEnd, now: Moment, _ out: inout [Action]) {
+  private mutating func giveUp(_ end: StreamClosure, now: Moment, _ out: inout [Action]) {
     guard life != .closed else { return }
     out.append(.changed(.disconnected(end, retryAfter: nil)))
     finishAll(.closed, now: now, &out)

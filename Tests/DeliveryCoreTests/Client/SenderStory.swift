@@ -53,7 +53,7 @@ struct SenderStory {
     collect { $0.opened(StreamNumber(stream), now: $1, &$2) }
   }
 
-  mutating func closed(_ stream: UInt32, _ end: StreamEnd = .init(.lost)) -> [Action] {
+  mutating func closed(_ stream: UInt32, _ end: StreamClosure = .init(.lost)) -> [Action] {
     collect { $0.closed(StreamNumber(stream), end, now: $1, &$2) }
   }
 
