@@ -43,7 +43,7 @@ final class AccountDirectory: Sendable {
 
   /// The account key with this text; nil when there is none or it was revoked.
   func key(_ text: String, _ purpose: AccountKey.Purpose) -> AccountKey? {
-    let hash = Secrets.sha256(Array(text.utf8))
+    guard let hash = try? Secrets.sha256(Array(text.utf8)) else { return nil }
     return state.withLock { $0.keys[hash] }.flatMap { $0.purpose == purpose ? $0 : nil }
   }
 }

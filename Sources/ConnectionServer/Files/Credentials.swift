@@ -30,16 +30,24 @@ struct Credentials: Sendable {
     return Credentials(
       directory: directory, certificates: certificates,
       serverKey: try loadOrMake("server-key", in: directory) { () throws(CryptoFault) in
-        // The shape of a legacy server key: 11 characters, a colon, 140 more.
-        "AAAA" + String(try Secrets.randomText(bytes: 6).prefix(7)) + ":APA91b"
-          + String(try Secrets.randomText(bytes: 102).prefix(134))
+        try newKey(.server)
       },
-      apiKey: try loadOrMake("api-key", in: directory) { () throws(CryptoFault) in
-        "AIza" + String(try Secrets.randomText(bytes: 27).prefix(35))
-      },
+      apiKey: try loadOrMake("api-key", in: directory) { () throws(CryptoFault) in try newKey(.api) },
       adminKey: try loadOrMake("admin-key", in: directory) { () throws(CryptoFault) in
-        "weir-admin-" + (try Secrets.randomText(bytes: 32))
+        try newKey(.admin)
       })
+  }
+
+  /// A new key in the shape that clients of its kind expect.
+  static func newKey(_ purpose: AccountKey.Purpose) throws(CryptoFault) -> String {
+    switch purpose {
+    case .server:
+      // A legacy server key has 11 characters, a colon, and 140 more.
+      "AAAA" + String(try Secrets.randomText(bytes: 6).prefix(7)) + ":APA91b"
+        + String(try Secrets.randomText(bytes: 102).prefix(134))
+    case .api: "AIza" + String(try Secrets.randomText(bytes: 27).prefix(35))
+    case .admin: "weir-admin-" + (try Secrets.randomText(bytes: 32))
+    }
   }
 
   private static func loadOrMake(
@@ -64,19 +72,19 @@ struct Credentials: Sendable {
     let (privatePEM, publicPEM) = try Secrets.rsaKeyPair()
     let email = "weir@\(project.id).iam.gserviceaccount.com"
     let origin = "https://localhost:\(httpsPort)"
-    let document = JSONValue.object([
-      ("type", .string("service_account")),
-      ("project_id", .string(project.id)),
-      ("private_key_id", .string(try Secrets.sha256(Array(publicPEM.utf8)).prefix(20).hexText)),
-      ("private_key", .string(privatePEM)),
-      ("client_email", .string(email)),
-      ("client_id", .string(project.sender.description)),
-      ("auth_uri", .string(origin + "/auth")),
-      ("token_uri", .string(origin + "/token")),
-      ("auth_provider_x509_cert_url", .string(origin + "/certs")),
-      ("client_x509_cert_url", .string(origin + "/certs/weir")),
-      ("universe_domain", .string("googleapis.com")),
-    ])
+    let document: JSONValue = [
+      "type": .string("service_account"),
+      "project_id": .string(project.id),
+      "private_key_id": .string(try Secrets.sha256(Array(publicPEM.utf8)).prefix(20).hexText),
+      "private_key": .string(privatePEM),
+      "client_email": .string(email),
+      "client_id": .string(project.sender.description),
+      "auth_uri": .string(origin + "/auth"),
+      "token_uri": .string(origin + "/token"),
+      "auth_provider_x509_cert_url": .string(origin + "/certs"),
+      "client_x509_cert_url": .string(origin + "/certs/weir"),
+      "universe_domain": .string("googleapis.com"),
+    ]
     try PrivateFile.write(document.text + "\n", to: path, mode: 0o600)
     return publicPEM
   }

@@ -26,6 +26,7 @@ final class Downstream: @unchecked Sendable {
   let key: MessageKey
   let device: DeviceNumber
   let sender: SenderID
+  let app: String
   let collapse: String?
   let expires: WallTime
   let highPriority: Bool
@@ -43,13 +44,14 @@ final class Downstream: @unchecked Sendable {
   var ended: MessageState?
 
   init(
-    number: MessageNumber, key: MessageKey, device: DeviceNumber, sender: SenderID, collapse: String?,
-    expires: WallTime, highPriority: Bool, body: [UInt8], receipt: [UInt8], origin: Origin?, write: Write
+    number: MessageNumber, key: MessageKey, device: DeviceNumber, sender: SenderID, app: String,
+    collapse: String?, expires: WallTime, highPriority: Bool, body: [UInt8], receipt: [UInt8], origin: Origin?, write: Write
   ) {
     self.number = number
     self.key = key
     self.device = device
     self.sender = sender
+    self.app = app
     self.collapse = collapse
     self.expires = expires
     self.highPriority = highPriority
@@ -62,14 +64,14 @@ final class Downstream: @unchecked Sendable {
   /// From the store: durable, and its sender was answered long ago.
   convenience init(_ row: StoredMessage) {
     self.init(
-      number: row.number, key: row.key, device: row.device, sender: row.sender, collapse: row.collapse,
-      expires: row.expires, highPriority: row.highPriority, body: row.body, receipt: row.receipt,
+      number: row.number, key: row.key, device: row.device, sender: row.sender, app: row.app,
+      collapse: row.collapse, expires: row.expires, highPriority: row.highPriority, body: row.body, receipt: row.receipt,
       origin: nil, write: .durable)
   }
 
   var stored: StoredMessage {
     StoredMessage(
-      number: number, device: device, sender: sender, key: key, collapse: collapse, expires: expires,
+      number: number, device: device, sender: sender, app: app, key: key, collapse: collapse, expires: expires,
       highPriority: highPriority, live: handed, body: body, receipt: receipt)
   }
 }
@@ -86,6 +88,8 @@ struct DeviceOrigin: Sendable {
 /// `@unchecked Sendable`: as ``Downstream``, with the sender's home shard as the one that touches variables.
 final class Upstream: @unchecked Sendable {
   enum Write {
+    /// Time to live 0: for an app server that is connected now, or nobody.
+    case never
     case queued, withdrawn, submitted, durable
   }
 

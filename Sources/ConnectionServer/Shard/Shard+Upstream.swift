@@ -1,4 +1,6 @@
+import Bytes
 import DeliveryCore
+import JSONCore
 import PushModel
 import Seams
 import Stores
@@ -38,6 +40,8 @@ extension Shard {
   /// Takes a new upstream message or receipt: to a stream with room, and to the store's next batch.
   func takeUpstream(_ record: Upstream) {
     let desk = desk(record.row.sender)
+    counters.countUpstream(.accepted)
+    if case .never = record.write { return takeNowOrNever(record, desk) }
     guard desk.records.count < tuning.upstreamKept else {
       // Kept by the store alone until the desk has room.
       desk.behind = true
@@ -48,6 +52,22 @@ extension Shard {
     let actions = desk.board.offer(record.row.number)
     writing.append(record, handed: !actions.isEmpty, now: now)
     perform(actions, desk)
+  }
+
+  private func takeNowOrNever(_ record: Upstream, _ desk: UpstreamDesk) {
+    guard desk.board.waitingCount == 0 else { return expire(record) }
+    desk.records[record.row.number] = record
+    let actions = desk.board.offer(record.row.number)
+    if actions.isEmpty {
+      desk.drop(record)
+      expire(record)
+    }
+    perform(actions, desk)
+  }
+
+  private func expire(_ record: Upstream) {
+    counters.countUpstream(.expired)
+    answerUpstream(record, .nack(.ttlExceeded, "No app server is connected and the time to live is 0"))
   }
 
   func takeUpstreamRepeat(_ key: MessageKey, _ sender: SenderID, _ origin: DeviceOrigin) {
@@ -64,6 +84,7 @@ extension Shard {
       guard let record = desk.records[number] else { continue }
       if record.row.expires <= wall, record.row.device != nil {
         counters.countUpstream(.expired)
+        answerUpstream(record, .nack(.ttlExceeded, "The time to live ran out"))
         finishUpstream(record, desk)
         perform(desk.board.acked(number, on: stream).1, desk)
         continue
@@ -99,7 +120,7 @@ extension Shard {
       writing.withdrew()
     case .submitted: record.acked = true
     case .durable: writing.settleUpstream(record.row.sender, record.row.number, now: now)
-    case .withdrawn: break
+    case .withdrawn, .never: break
     }
   }
 
@@ -168,13 +189,19 @@ extension Shard {
     perform(actions, desk)
   }
 
+  /// The device acked a message whose sender asked for a receipt: it goes the way of upstream messages.
   func sendReceipt(_ record: Downstream) {
-    // The receipt's row is made by the sender's home, which alone numbers upstream of that sender.
-    let number = MessageNumber(numbers.next(wall))
-    guard
-      let row = ReceiptRow.make(record, number: number, wall: wall, ttl: limits.receiptKept)
-    else { return }
-    send(
-      .upstream(Upstream(row, origin: nil, write: .queued)), to: home(of: record.sender))
+    guard let receipt = try? JSONValue(parsing: record.receipt), let id = receipt["message_id"]?.string,
+      let from = receipt["from"]?.string
+    else {
+      log.error("A receipt kept with a message cannot be read", ["message": .init(record.key.hash.hex)])
+      return
+    }
+    counters.receipts.add()
+    let row = StoredUpstream(
+      number: MessageNumber(numbers.next(wall)), sender: record.sender,
+      key: MessageKey(Hash128(high: ~record.key.hash.high, low: record.key.hash.low)), device: nil,
+      expires: wall + .seconds(limits.upstreamHeldSecondsMax), body: record.receipt, messageID: id, from: from)
+    send(.upstream(Upstream(row, origin: nil, write: .queued)), to: home(of: record.sender))
   }
 }

@@ -1,3 +1,4 @@
+import Bytes
 import DeliveryCore
 import PushModel
 import Seams
@@ -28,6 +29,14 @@ final class Shard {
   var senderStreams: [UInt32: any SenderStream] = [:]
   var deviceStreams: [UInt32: any DeviceStream] = [:]
   private var lastStream: UInt32 = 0
+  /// What this round has for each other shard.
+  private var outboxes: [[ShardMessage]]
+
+  /// What tokens mean, as this loop asked the store lately.
+  var tokens: TokenCache
+  /// Messages that wait for the store to say what their token means.
+  var lookUps: [Hash128: [WaitingSend]] = [:]
+  let scratch: Scratch
 
   // Devices at home here that are connected.
   var devices: [DeviceNumber: DeviceSlot] = [:]
@@ -57,8 +66,11 @@ final class Shard {
     self.now = now
     self.wall = wall
     upstreamSeen = DedupeWindow(idsMax: tuning.dedupeIDsMax, horizon: tuning.dedupeHorizon)
+    scratch = Scratch(limits: limits)
+    tokens = TokenCache(entriesMax: tuning.tokensKept)
     writing = WriteQueue()
     events = EventRing(capacity: tuning.eventsKept)
+    outboxes = Array(repeating: [], count: shardCount)
     numbers = NumberMaker(node: (node * 32 + index) % 1024)
   }
 
@@ -71,9 +83,9 @@ final class Shard {
     return lastStream
   }
 
-  /// Hands a message to a shard: at once when it is this one.
+  /// Hands a message to a shard: at once when it is this one, else with the round's others.
   func send(_ message: ShardMessage, to shard: Int) {
-    if shard == index { handle(message) } else { post.post(message, to: shard) }
+    if shard == index { handle(message) } else { outboxes[shard].append(message) }
   }
 
   func handle(_ message: ShardMessage) {
@@ -95,6 +107,7 @@ final class Shard {
     case .backlogRead(let device, let epoch, let result): backlogRead(device, epoch, result)
     case .leased(let sender, let result): leased(sender, result)
     case .ended(let rows): endedByRule(rows)
+    case .perform(let work): work(self)
     }
   }
 
@@ -104,6 +117,9 @@ final class Shard {
   func endRound() -> Moment? {
     lookAtDeferredRepeats()
     submitIfDue()
+    for shard in outboxes.indices where !outboxes[shard].isEmpty {
+      post.post(contentsOf: &outboxes[shard], to: shard)
+    }
     let repeatDue = deferredRepeats.first?.due
     guard let writeDue = writing.nextDue(tuning) else { return repeatDue }
     guard let repeatDue else { return writeDue }
@@ -135,7 +151,28 @@ struct ShardTuning: Sendable {
   var dedupeIDsMax = 1_000_000
   var dedupeHorizon: Duration = .seconds(600)
   var eventsKept = 131_072
+  var tokensKept = 200_000
   /// Pause before a batch that the store did not take is sent again, and how often.
   var writeRetryPause: Duration = .milliseconds(200)
   var writeTriesMax = 5
+}
+
+/// What one loop's streams read and write with, one after the other.
+final class Scratch {
+  var downstream: DownstreamReader
+  var device: DeviceUpstreamReader
+  var json = ByteWriter(capacity: 8192)
+
+  init(limits: Limits) {
+    downstream = DownstreamReader(limits: limits)
+    device = DeviceUpstreamReader(limits: limits)
+  }
+}
+
+/// A message that waits in its stream's slot for a look-up.
+struct WaitingSend {
+  var stream: StreamRef
+  var slot: UInt32
+  /// The decoded JSON text.
+  var text: [UInt8]
 }

@@ -55,9 +55,14 @@ enum ShardMessage: Sendable {
   case leased(SenderID, Result<[StoredUpstream], StoreFault>)
   /// Messages that the sweeper or an unregistration ended, for their devices' home.
   case ended([WriteOutcome.Ended])
+
+  /// For the edges: administration, start and stop.
+  case perform(@Sendable (Shard) -> Void)
 }
 
 /// The way to any shard from any thread. Batches wake a loop once.
 protocol ShardPost: AnyObject, Sendable {
   func post(_ message: ShardMessage, to shard: Int)
+  /// Posts all and leaves the array empty, with memory to fill it again.
+  func post(contentsOf messages: inout [ShardMessage], to shard: Int)
 }
