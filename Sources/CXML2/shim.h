@@ -4,4 +4,5 @@
 #undef LIBXML_ICU_ENABLED
 #include <libxml/SAX2.h>
 #include <libxml/parser.h>
+#include <libxml/parserInternals.h>
 #include <libxml/xmlerror.h>

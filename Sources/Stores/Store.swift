@@ -12,7 +12,8 @@ package protocol MessageStore: AnyObject, Sendable {
     _ done: @escaping Completion<Backlog>)
 
   /// A page of a sender's upstream messages and receipts, in number order, none expired at `now`, that no
-  /// other node holds. They are leased to `node` until `until`.
+  /// other node holds. They are leased to `node` until `until`. A lease is given back by time alone, and ends
+  /// when the store restarts; a node that asks again gets its own rows again.
   func lease(
     for sender: SenderID, after: MessageNumber?, max: Int, node: Int, until: WallTime, now: WallTime,
     _ done: @escaping Completion<[StoredUpstream]>)
@@ -21,12 +22,15 @@ package protocol MessageStore: AnyObject, Sendable {
   func sendersWithUpstream(_ done: @escaping Completion<[SenderID]>)
 
   /// Removes up to `budget` expired messages of both kinds and returns the downstream ones, as ended.
+  ///
+  /// A call looks at a slice of the store, so it may find nothing although something is expired; calls in a
+  /// row get round to every row.
   func sweep(now: WallTime, budget: Int, _ done: @escaping Completion<[WriteOutcome.Ended]>)
 
-  /// Journal entries not older than `since`, newest first, at most `max`. Asked at start.
+  /// Journal entries not older than `since`, last written first, at most `max`. Asked at start.
   func journal(since: WallTime, max: Int, _ done: @escaping Completion<[JournalEntry]>)
 
-  /// Forgets journal rows older than `before`.
+  /// Forgets the journal of batches whose entries are all older than `before`.
   func pruneJournal(before: WallTime, _ done: @escaping Completion<Void>)
 
   /// The stored rows of a message, for inspection; may scan.
@@ -51,21 +55,26 @@ package struct Backlog: Sendable, Equatable {
 /// Devices and their registrations.
 package protocol DeviceStore: AnyObject, Sendable {
   /// Makes a device (`credentials` new) or adds an app to one. With `previousToken` the old registration of
-  /// the same sender and app becomes an alias of the new one, and of aliases that pointed at it.
+  /// the same sender and app becomes an alias of the new one, and so do the aliases that pointed at it; a
+  /// previous token that is unknown, unregistered or of another sender or app is passed over. The same
+  /// request again gives the same answer; a token that another registration has is refused.
   func register(_ request: RegistrationRequest, now: WallTime, _ done: @escaping Completion<Registration>)
 
-  /// One answer for each token, in order; nil where none was ever made.
+  /// One answer for each token, in order; nil where none was ever made. An alias names the newest token, so
+  /// one further look-up ends the chain.
   func lookUp(_ tokens: [String], _ done: @escaping Completion<[Registration?]>)
 
   /// What a device needs to log in; nil when the device id is unknown.
   func credentials(of deviceID: String, _ done: @escaping Completion<DeviceCredentials?>)
 
   /// Marks a token's registration as gone and drops its stored messages, returned as ended. False inside the
-  /// pair when there was no such active registration.
+  /// pair when there was no such active registration. Messages are known by device, sender and app: they stay
+  /// while another active registration has the same three.
   func unregister(
     _ token: String, now: WallTime, _ done: @escaping Completion<(Bool, [WriteOutcome.Ended])>)
 
-  /// Takes the device's stream for `node`. Durable on return; the epoch rises with each claim.
+  /// Takes the device's stream for `node`. Durable on return; the epoch rises with each claim. A device that
+  /// does not exist is refused.
   func claim(_ device: DeviceNumber, node: Int, now: WallTime, _ done: @escaping Completion<StreamGrant>)
 
   /// Gives the stream up; no effect when the epoch has moved on.
@@ -133,7 +142,7 @@ package protocol AccountStore: AnyObject, Sendable {
   func createProject(_ project: Project, _ done: @escaping Completion<Project>)
   func projects(_ done: @escaping Completion<[Project]>)
 
-  /// Adds a key; only its hash is kept.
+  /// Adds a key; only its hash is kept. Refused when the hash is there already.
   func addKey(_ key: AccountKey, _ done: @escaping Completion<Void>)
   func keys(_ done: @escaping Completion<[AccountKey]>)
   /// False when no such key was active.
@@ -143,7 +152,7 @@ package protocol AccountStore: AnyObject, Sendable {
   func setting(_ name: String, _ done: @escaping Completion<[UInt8]?>)
   func saveSetting(_ name: String, _ value: [UInt8], _ done: @escaping Completion<Void>)
 
-  /// Row counts by table, for metrics and the console.
+  /// Row counts by ``StoreTable`` name, for metrics and the console.
   func counts(_ done: @escaping Completion<[String: Int]>)
 }
 

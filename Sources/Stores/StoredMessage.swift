@@ -6,13 +6,18 @@ package struct StoredMessage: Sendable, Equatable {
   package var number: MessageNumber
   package var device: DeviceNumber
   package var sender: SenderID
+  /// The app of the registration it is for: what is dropped when that registration goes away.
+  package var app: String
   package var key: MessageKey
-  /// App and collapse key, joined by the caller; a newer row of the device with the same value replaces the
-  /// older one. Nil: not collapsible, counts towards the device's cap.
+  /// App and collapse key, joined by the caller; the row of the device with the highest number among those
+  /// of the same value stays, the others end as collapsed. Nil: not collapsible, counts towards the cap.
   package var collapse: String?
+  /// From this time on the message is expired.
   package var expires: WallTime
   package var highPriority: Bool
-  /// Handed to the device's open stream at the same time: exempt from the cap when written, counted later.
+  /// Handed to the device's open stream at the same time. Such a row never triggers the cap, yet counts
+  /// towards it, and overflow does not discard it. The flag falls when the stream is released or claimed
+  /// again and when the store restarts; it is not set for a device whose stream nobody holds.
   package var live: Bool
   /// The JSON object that the device receives, UTF-8, complete.
   package var body: [UInt8]
@@ -20,13 +25,14 @@ package struct StoredMessage: Sendable, Equatable {
   package var receipt: [UInt8]
 
   package init(
-    number: MessageNumber, device: DeviceNumber, sender: SenderID, key: MessageKey,
+    number: MessageNumber, device: DeviceNumber, sender: SenderID, app: String, key: MessageKey,
     collapse: String? = nil, expires: WallTime, highPriority: Bool = true, live: Bool = false,
     body: [UInt8], receipt: [UInt8] = []
   ) {
     self.number = number
     self.device = device
     self.sender = sender
+    self.app = app
     self.key = key
     self.collapse = collapse
     self.expires = expires
@@ -34,6 +40,13 @@ package struct StoredMessage: Sendable, Equatable {
     self.live = live
     self.body = body
     self.receipt = receipt
+  }
+}
+
+extension StoredMessage {
+  /// This message as one that came to an end.
+  package func ended(as state: MessageState) -> WriteOutcome.Ended {
+    WriteOutcome.Ended(number: number, device: device, sender: sender, key: key, state: state)
   }
 }
 

@@ -2,8 +2,11 @@ package import PushModel
 
 /// What one round of a loop wants written: applied as a whole, in the order of the fields, or not at all.
 ///
-/// Sending the same batch again is harmless: numbers that exist are not written twice, numbers that are gone
-/// are not settled twice.
+/// Sending the same batch again after an unknown outcome is harmless: numbers that exist are not written
+/// twice, numbers that are gone are not settled twice, and a row that a newer one collapsed is collapsed
+/// again. The store does not remember what it removed: a row that was written and settled, or discarded by
+/// overflow, comes back when its batch is sent again (and ends again; the device hides the repeat). So a
+/// caller sends a batch again before it sends what settles its rows.
 package struct WriteBatch: Sendable {
   package struct Settlement: Sendable, Equatable {
     package var device: DeviceNumber
@@ -43,6 +46,7 @@ package struct WriteBatch: Sendable {
 /// What became of a ``WriteBatch``; durable when it is handed out.
 package struct WriteOutcome: Sendable, Equatable {
   package enum Enqueue: Sendable, Equatable {
+    /// Durable; also when it ended at once because a newer row of its collapse key is there (see `ended`).
     case stored
     /// The device's cap was passed: this message and all its non-collapsible ones were discarded (they are
     /// in `ended`), and its overflow count rose.
@@ -52,7 +56,7 @@ package struct WriteOutcome: Sendable, Equatable {
     case unknownDevice
   }
 
-  /// A message that this batch brought to an end by a rule: collapse or overflow.
+  /// A message that came to an end by a rule of the store: collapse, overflow, expiry, unregistration.
   package struct Ended: Sendable, Equatable {
     package var number: MessageNumber
     package var device: DeviceNumber
@@ -73,6 +77,8 @@ package struct WriteOutcome: Sendable, Equatable {
 
   /// One for each row of `enqueue`, in order.
   package var enqueue: [Enqueue] = []
+  /// What the enqueued rows brought to an end, in the order in which it happened. Beside `collapsed` and
+  /// `droppedOverflow` there is `expired`: expired rows make room before a cap is held to be passed.
   package var ended: [Ended] = []
 
   package init() {}

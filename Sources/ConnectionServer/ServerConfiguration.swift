@@ -1,0 +1,32 @@
+/// What a server is started with. Every value has a default that suits development on one machine.
+public struct ServerConfiguration: Sendable {
+  /// Where the embedded store and the credentials are kept; made when missing.
+  public var dataDirectory = "./weir-data"
+  /// Address or name the listeners bind. `localhost` binds 127.0.0.1 and, where there is one, ::1.
+  public var host = "localhost"
+  /// XMPP over TLS, app servers and devices. 0 picks a free port.
+  public var xmppPort = 5235
+  /// HTTPS: registration. 0 picks a free port.
+  public var httpsPort = 8443
+  /// Administration, health and metrics: plain HTTP, always on loopback. 0 picks a free port.
+  public var adminPort = 8080
+  /// Event loops, each with a thread; 0 for one a core.
+  public var loops = 0
+  /// Project made at the first start.
+  public var project = "demo"
+  /// Sender id of that project.
+  public var senderID: Int64 = 100_000_000_001
+  /// How long a drain may take before the streams are closed.
+  public var drainDeadline: Duration = .seconds(10)
+  /// trace, debug, info, warning or error.
+  public var logLevel = "info"
+  /// Log lines as JSON objects.
+  public var logJSON = false
+  /// A certificate chain and key to serve instead of the development ones, PEM paths.
+  public var certificate: (chain: String, key: String)?
+  /// Settings of the protocol's limits, by name as `weir serve --help limits` lists them.
+  public var limits: [String: Int] = [:]
+
+  /// The defaults.
+  public init() {}
+}

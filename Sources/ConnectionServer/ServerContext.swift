@@ -1,0 +1,97 @@
+import Bytes
+import PushModel
+import Seams
+import Stores
+import Synchronization
+import Telemetry
+
+/// What every part of a running server shares. All of it may be used from any thread.
+final class ServerContext: Sendable {
+  let configuration: ServerConfiguration
+  let limits: Limits
+  let tuning: ShardTuning
+  let store: any Store
+  let accounts: AccountDirectory
+  let keys: MessageKeys
+  let credentials: Credentials
+  let time: any TimeSource
+  let metrics: Metrics
+  let log: Log
+  let shardCount: Int
+  let post: any ShardPost
+  private let draining = Atomic<Bool>(false)
+
+  init(
+    configuration: ServerConfiguration, limits: Limits, tuning: ShardTuning, store: any Store,
+    accounts: AccountDirectory, keys: MessageKeys, credentials: Credentials, time: any TimeSource,
+    metrics: Metrics, log: Log, shardCount: Int, post: any ShardPost
+  ) {
+    self.configuration = configuration
+    self.limits = limits
+    self.tuning = tuning
+    self.store = store
+    self.accounts = accounts
+    self.keys = keys
+    self.credentials = credentials
+    self.time = time
+    self.metrics = metrics
+    self.log = log
+    self.shardCount = shardCount
+    self.post = post
+  }
+
+  /// The server has announced its end: new sends are refused, new logins too.
+  var isDraining: Bool { draining.load(ordering: .relaxed) }
+  func startDraining() { draining.store(true, ordering: .relaxed) }
+
+  /// Runs on every shard's loop, in no order.
+  func onEveryShard(_ work: @escaping @Sendable (Shard) -> Void) {
+    for shard in 0..<shardCount { post.post(.perform(work), to: shard) }
+  }
+
+  /// Runs on each shard's loop and gathers what it found.
+  func gather<Value: Sendable>(_ read: @escaping @Sendable (Shard) -> Value) async -> [Value] {
+    await withTaskGroup(of: Value.self) { group in
+      for shard in 0..<shardCount {
+        group.addTask { [post] in
+          await withCheckedContinuation { continuation in
+            post.post(.perform { continuation.resume(returning: read($0)) }, to: shard)
+          }
+        }
+      }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+  }
+
+  /// Makes every loop ask the store anew about a token, and about aliases of it.
+  func forget(token: String) {
+    onEveryShard { $0.tokens.removeAll() }
+  }
+
+  /// Reads a device's registrations anew for its open stream.
+  func refreshRegistrations(of deviceID: String) async throws(StoreFault) {
+    guard let found = try await store.credentials(of: deviceID) else { return }
+    let home = Int(found.number.value.magnitude % UInt64(shardCount))
+    post.post(.perform { $0.devices[found.number]?.stream.registrations = found.registrations }, to: home)
+  }
+
+  /// Marks a token's registration as gone: its stored messages end, sends to it are refused.
+  ///
+  /// - Returns: False when there was no such active registration.
+  func unregister(_ token: String) async throws(StoreFault) -> Bool {
+    let (found, ended) = try await store.unregister(token, now: time.wall)
+    onEveryShard { shard in
+      shard.tokens.removeAll()
+      for slot in shard.devices.values { slot.stream.registrations.removeAll { $0.token == token } }
+    }
+    endedByRule(ended)
+    return found
+  }
+
+  /// Tells each row's home shard.
+  func endedByRule(_ rows: [WriteOutcome.Ended]) {
+    guard !rows.isEmpty else { return }
+    let homes = Dictionary(grouping: rows) { Int($0.device.value.magnitude % UInt64(shardCount)) }
+    for (home, rows) in homes { post.post(.ended(rows), to: home) }
+  }
+}

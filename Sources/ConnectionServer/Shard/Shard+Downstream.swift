@@ -1,0 +1,132 @@
+import DeliveryCore
+import PushModel
+import Seams
+import Stores
+
+extension Shard {
+  /// Takes a valid message for a device at home here: to the device's stream if that has room, and to the
+  /// store's next batch. With a time to live of 0 it goes to the stream or nowhere.
+  func take(_ record: Downstream) {
+    guard writing.queuedCount < tuning.unwrittenMax else {
+      refuse(record, .serviceUnavailable, "The store is behind; retry after a second")
+      return
+    }
+    note(record, .accepted)
+    let slot = devices[record.device]
+    let open = slot.map { hasRoom($0) } ?? false
+    if let slot, open { hand(record, to: slot) }
+    guard case .never = record.write else {
+      if !open { slot?.behind = true }
+      writing.enqueue(record, now: now)
+      return
+    }
+    // Time to live 0: accepted is all the sender can be told. FCM: "now or never".
+    answer(record, .ack)
+    if !open { end(record, .droppedOffline) }
+  }
+
+  func hasRoom(_ slot: DeviceSlot) -> Bool {
+    !slot.behind && slot.inFlight.count < tuning.deviceWindow
+      && slot.stream.backlogBytes < limits.writeBacklogBytesMax / 2
+  }
+
+  func hand(_ record: Downstream, to slot: DeviceSlot) {
+    record.handed = true
+    slot.inFlight.append(record, key: record.key)
+    note(record, .inFlight)
+    slot.stream.deliver(record)
+  }
+
+  /// The device acked. Unknown and second acks change nothing.
+  func deviceAcked(_ key: MessageKey, _ slot: DeviceSlot) {
+    guard let record = slot.inFlight.remove(key) else {
+      counters.unknownDeviceAcks.add(1)
+      return
+    }
+    record.handed = false
+    answer(record, .ack)
+    if !record.receipt.isEmpty { sendReceipt(record) }
+    end(record, .delivered)
+    pump(slot)
+  }
+
+  /// Brings a message to its end: takes it out of the next batch, or has its row removed.
+  func end(_ record: Downstream, _ state: MessageState) {
+    note(record, state)
+    switch record.write {
+    case .queued:
+      record.write = .withdrawn
+      writing.withdrew()
+      journal(record, state)
+    case .submitted:
+      record.ended = state
+    case .durable:
+      settle(record.device, record.number)
+      journal(record, state)
+    case .never, .withdrawn, .failed:
+      journal(record, state)
+    }
+  }
+
+  func settle(_ device: DeviceNumber, _ number: MessageNumber) {
+    devices[device]?.settling.insert(number)
+    writing.settle(device, number, now: now)
+  }
+
+  func journal(_ record: Downstream, _ state: MessageState) {
+    writing.journal(
+      JournalEntry(
+        key: record.key, sender: record.sender, device: record.device, state: state, at: wall), now: now)
+  }
+
+  /// Answers the sender, once, and every repeat of the message that came meanwhile.
+  func answer(_ record: Downstream, _ answer: Answer) {
+    guard let origin = record.origin else { return }
+    record.origin = nil
+    send(.answer(origin, answer), to: Int(origin.stream.loop))
+    guard !record.repeats.isEmpty else { return }
+    for origin in record.repeats { send(.answer(origin, answer), to: Int(origin.stream.loop)) }
+    record.repeats = []
+  }
+
+  func refuse(_ record: Downstream, _ code: NackCode, _ description: String) {
+    counters.countNack(code)
+    accounts.sender(record.sender)?.forget(record.key)
+    answer(record, .nack(code, description))
+  }
+
+  /// The same (sender, message id) came again: it is acked when the first one is, and not delivered again.
+  func takeRepeat(_ key: MessageKey, _ origin: Origin, deferred: Bool) {
+    if let record = writing.unanswered(key) {
+      record.repeats.append(origin)
+    } else if deferred {
+      send(.answer(origin, .ack), to: Int(origin.stream.loop))
+    } else {
+      // What it repeats may be in another loop's outbox still.
+      deferredRepeats.append((now + tuning.repeatPause, key, origin))
+    }
+  }
+
+  func lookAtDeferredRepeats() {
+    while let first = deferredRepeats.first, first.due <= now {
+      deferredRepeats.removeFirst()
+      takeRepeat(first.key, first.origin, deferred: true)
+    }
+  }
+
+  /// Messages that a rule ended in the store: collapse, overflow, expiry, unregistration.
+  func endedByRule(_ rows: [WriteOutcome.Ended]) {
+    for row in rows {
+      counters.count(row.state)
+      events.record(
+        .init(key: row.key, sender: row.sender, device: row.device, state: row.state, at: wall))
+      writing.journal(
+        JournalEntry(key: row.key, sender: row.sender, device: row.device, state: row.state, at: wall),
+        now: now)
+      if let slot = devices[row.device], let record = slot.inFlight.remove(row.key) {
+        record.handed = false
+        record.ended = row.state
+      }
+    }
+  }
+}

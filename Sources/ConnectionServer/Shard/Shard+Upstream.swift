@@ -1,0 +1,207 @@
+import Bytes
+import DeliveryCore
+import JSONCore
+import PushModel
+import Seams
+import Stores
+
+/// A sender at its home shard: what waits for its app servers.
+final class UpstreamDesk {
+  let sender: SenderID
+  var board: UpstreamBoard<StreamRef>
+  var records: [MessageNumber: Upstream] = [:]
+  /// The store holds messages that are not in `records`: from an earlier run, or left out for want of room.
+  var behind = false
+  var leasing = false
+  /// The highest number seen in this pass over the store; rows are leased in number order.
+  var leasedUpTo: MessageNumber?
+  /// Done while behind: a lease under way may have seen their rows.
+  var settledWhileBehind: Set<MessageNumber> = []
+
+  init(sender: SenderID, windowMax: Int) {
+    self.sender = sender
+    board = UpstreamBoard(windowMax: windowMax)
+  }
+
+  func drop(_ record: Upstream) {
+    records[record.row.number] = nil
+    board.withdraw(record.row.number)
+  }
+}
+
+extension Shard {
+  func desk(_ sender: SenderID) -> UpstreamDesk {
+    if let desk = desks[sender] { return desk }
+    let desk = UpstreamDesk(sender: sender, windowMax: limits.pendingPerStreamMax)
+    desks[sender] = desk
+    return desk
+  }
+
+  /// Takes a new upstream message or receipt: to a stream with room, and to the store's next batch.
+  func takeUpstream(_ record: Upstream) {
+    let desk = desk(record.row.sender)
+    counters.countUpstream(.accepted)
+    if case .never = record.write { return takeNowOrNever(record, desk) }
+    guard desk.records.count < tuning.upstreamKept else {
+      // Kept by the store alone until the desk has room.
+      desk.behind = true
+      writing.append(record, handed: false, now: now)
+      return
+    }
+    desk.records[record.row.number] = record
+    let actions = desk.board.offer(record.row.number)
+    writing.append(record, handed: !actions.isEmpty, now: now)
+    perform(actions, desk)
+  }
+
+  private func takeNowOrNever(_ record: Upstream, _ desk: UpstreamDesk) {
+    guard desk.board.waitingCount == 0 else { return expire(record) }
+    desk.records[record.row.number] = record
+    let actions = desk.board.offer(record.row.number)
+    if actions.isEmpty {
+      desk.drop(record)
+      expire(record)
+    }
+    perform(actions, desk)
+  }
+
+  private func expire(_ record: Upstream) {
+    counters.countUpstream(.expired)
+    answerUpstream(record, .nack(.ttlExceeded, "No app server is connected and the time to live is 0"))
+  }
+
+  func takeUpstreamRepeat(_ key: MessageKey, _ sender: SenderID, _ origin: DeviceOrigin) {
+    if let record = writing.unansweredUpstream(key) {
+      // The device asks again on a new stream; the old one is gone.
+      record.origin = origin
+    } else {
+      send(.upstreamAnswer(origin, .ack), to: Int(origin.stream.loop))
+    }
+  }
+
+  func perform(_ actions: [UpstreamBoard<StreamRef>.Action], _ desk: UpstreamDesk) {
+    for case .hand(let number, let stream) in actions {
+      guard let record = desk.records[number] else { continue }
+      if record.row.expires <= wall, record.row.device != nil {
+        counters.countUpstream(.expired)
+        answerUpstream(record, .nack(.ttlExceeded, "The time to live ran out"))
+        finishUpstream(record, desk)
+        perform(desk.board.acked(number, on: stream).1, desk)
+        continue
+      }
+      send(.handUpstream(stream, record), to: Int(stream.loop))
+    }
+    leaseIfBehind(desk)
+  }
+
+  /// The record's stream is on this loop: writes it there.
+  func handOut(_ record: Upstream, to stream: StreamRef) {
+    // A stream that closed meanwhile said so to the sender's home, which hands the record to another.
+    senderStreams[stream.stream]?.write(record)
+  }
+
+  func upstreamAcked(_ sender: SenderID, _ number: MessageNumber, on stream: StreamRef) {
+    guard let desk = desks[sender] else { return }
+    let (verdict, actions) = desk.board.acked(number, on: stream)
+    if verdict == .settled, let record = desk.records[number] {
+      answerUpstream(record, .ack)
+      counters.countUpstream(.delivered)
+      finishUpstream(record, desk)
+    }
+    perform(actions, desk)
+  }
+
+  private func finishUpstream(_ record: Upstream, _ desk: UpstreamDesk) {
+    desk.records[record.row.number] = nil
+    if desk.behind { desk.settledWhileBehind.insert(record.row.number) }
+    switch record.write {
+    case .queued:
+      record.write = .withdrawn
+      writing.withdrew()
+    case .submitted: record.acked = true
+    case .durable: writing.settleUpstream(record.row.sender, record.row.number, now: now)
+    case .withdrawn, .never: break
+    }
+  }
+
+  func becameDurable(_ record: Upstream) {
+    record.write = .durable
+    answerUpstream(record, .ack)
+    if record.acked { writing.settleUpstream(record.row.sender, record.row.number, now: now) }
+  }
+
+  func answerUpstream(_ record: Upstream, _ answer: UpstreamAnswer) {
+    guard let origin = record.origin else { return }
+    record.origin = nil
+    send(.upstreamAnswer(origin, answer), to: Int(origin.stream.loop))
+  }
+
+  func senderOpened(_ sender: SenderID, _ stream: StreamRef) {
+    let desk = desk(sender)
+    perform(desk.board.streamOpened(stream), desk)
+  }
+
+  func senderClosed(_ sender: SenderID, _ stream: StreamRef) {
+    guard let desk = desks[sender] else { return }
+    perform(desk.board.streamClosed(stream), desk)
+  }
+
+  /// The store holds upstream messages of this sender from an earlier run.
+  func upstreamLeft(_ sender: SenderID) {
+    let desk = desk(sender)
+    desk.behind = true
+    leaseIfBehind(desk)
+  }
+
+  private func leaseIfBehind(_ desk: UpstreamDesk) {
+    guard desk.behind, !desk.leasing, desk.board.hasOpenStream,
+      desk.records.count < tuning.upstreamKept / 2
+    else { return }
+    desk.leasing = true
+    let post = post
+    let (index, sender) = (index, desk.sender)
+    store.lease(
+      for: sender, after: desk.leasedUpTo, max: 500, node: 0, until: wall + .seconds(3600), now: wall
+    ) { post.post(.leased(sender, $0), to: index) }
+  }
+
+  func leased(_ sender: SenderID, _ result: Result<[StoredUpstream], StoreFault>) {
+    let desk = desk(sender)
+    desk.leasing = false
+    guard case .success(let rows) = result else {
+      // The desk stays behind; the next ack or stream leases again.
+      counters.storeFaults.add(1)
+      return
+    }
+    guard let last = rows.last else {
+      // The end of the store: whatever was left out has been seen.
+      desk.behind = false
+      desk.leasedUpTo = nil
+      desk.settledWhileBehind = []
+      return
+    }
+    desk.leasedUpTo = last.number
+    var actions: [UpstreamBoard<StreamRef>.Action] = []
+    for row in rows where desk.records[row.number] == nil && !desk.settledWhileBehind.contains(row.number) {
+      desk.records[row.number] = Upstream(row, origin: nil, write: .durable)
+      actions += desk.board.offer(row.number)
+    }
+    perform(actions, desk)
+  }
+
+  /// The device acked a message whose sender asked for a receipt: it goes the way of upstream messages.
+  func sendReceipt(_ record: Downstream) {
+    guard let receipt = try? JSONValue(parsing: record.receipt), let id = receipt["message_id"]?.string,
+      let from = receipt["from"]?.string
+    else {
+      log.error("A receipt kept with a message cannot be read", ["message": .init(record.key.hash.hex)])
+      return
+    }
+    counters.receipts.add()
+    let row = StoredUpstream(
+      number: MessageNumber(numbers.next(wall)), sender: record.sender,
+      key: MessageKey(Hash128(high: ~record.key.hash.high, low: record.key.hash.low)), device: nil,
+      expires: wall + .seconds(limits.upstreamHeldSecondsMax), body: record.receipt, messageID: id, from: from)
+    send(.upstream(Upstream(row, origin: nil, write: .queued)), to: home(of: record.sender))
+  }
+}

@@ -1,0 +1,178 @@
+import Bytes
+import DeliveryCore
+import PushModel
+import Seams
+import Stores
+import Telemetry
+
+/// One loop's share of the server: the devices and senders whose home it is, and the streams on its loop.
+///
+/// A plain class, touched only on its loop. It takes what streams read, what other shards and the store say
+/// (``handle(_:)``), and the end of each round (``endRound()``); it writes to streams, posts to shards and
+/// hands batches to the store. It asks no clock: ``now`` and ``wall`` are set by the loop's driver.
+final class Shard {
+  let index: Int
+  let shardCount: Int
+  let limits: Limits
+  let tuning: ShardTuning
+  let store: any Store
+  let accounts: AccountDirectory
+  let post: any ShardPost
+  let counters: ShardCounters
+  let log: Log
+
+  /// Set by the driver before each call.
+  var now: Moment
+  var wall: WallTime
+
+  // Streams on this loop, by number. Weak references would cost an atomic each; streams remove themselves.
+  var senderStreams: [UInt32: any SenderStream] = [:]
+  var deviceStreams: [UInt32: any DeviceStream] = [:]
+  private var lastStream: UInt32 = 0
+  /// What this round has for each other shard.
+  private var outboxes: [[ShardMessage]]
+
+  /// What tokens mean, as this loop asked the store lately.
+  var tokens: TokenCache
+  /// Messages that wait for the store to say what their token means.
+  var lookUps: [Hash128: [WaitingSend]] = [:]
+  let scratch: Scratch
+
+  // Devices at home here that are connected.
+  var devices: [DeviceNumber: DeviceSlot] = [:]
+  // Senders at home here.
+  var desks: [SenderID: UpstreamDesk] = [:]
+  var upstreamSeen: DedupeWindow
+
+  var writing: WriteQueue
+  var events: EventRing
+  var numbers: NumberMaker
+  /// Repeats that came before what they repeat; looked at again when due.
+  var deferredRepeats: [(due: Moment, key: MessageKey, origin: Origin)] = []
+
+  init(
+    index: Int, shardCount: Int, node: Int, limits: Limits, tuning: ShardTuning, store: any Store,
+    accounts: AccountDirectory, post: any ShardPost, counters: ShardCounters, log: Log, now: Moment, wall: WallTime
+  ) {
+    self.index = index
+    self.shardCount = shardCount
+    self.limits = limits
+    self.tuning = tuning
+    self.store = store
+    self.accounts = accounts
+    self.post = post
+    self.counters = counters
+    self.log = log
+    self.now = now
+    self.wall = wall
+    upstreamSeen = DedupeWindow(idsMax: tuning.dedupeIDsMax, horizon: tuning.dedupeHorizon)
+    scratch = Scratch(limits: limits)
+    tokens = TokenCache(entriesMax: tuning.tokensKept)
+    writing = WriteQueue()
+    events = EventRing(capacity: tuning.eventsKept)
+    outboxes = Array(repeating: [], count: shardCount)
+    numbers = NumberMaker(node: (node * 32 + index) % 1024)
+  }
+
+  func home(of device: DeviceNumber) -> Int { Int(device.value.magnitude % UInt64(shardCount)) }
+  func home(of sender: SenderID) -> Int { Int(sender.value.magnitude % UInt64(shardCount)) }
+
+  /// A number for a new stream on this loop; wraps after four thousand million.
+  func nextStreamNumber() -> UInt32 {
+    lastStream &+= 1
+    return lastStream
+  }
+
+  /// Hands a message to a shard: at once when it is this one, else with the round's others.
+  func send(_ message: ShardMessage, to shard: Int) {
+    if shard == index { handle(message) } else { outboxes[shard].append(message) }
+  }
+
+  func handle(_ message: ShardMessage) {
+    switch message {
+    case .downstream(let record): take(record)
+    case .repeated(let key, let origin): takeRepeat(key, origin, deferred: false)
+    case .answer(let origin, let answer):
+      senderStreams[origin.stream.stream]?.answered(origin.slot, answer)
+    case .upstream(let record): takeUpstream(record)
+    case .repeatedUpstream(let key, let sender, let origin): takeUpstreamRepeat(key, sender, origin)
+    case .upstreamAnswer(let origin, let answer):
+      deviceStreams[origin.stream.stream]?.upstreamAnswered(origin.rawMessageID, answer)
+    case .handUpstream(let stream, let record): handOut(record, to: stream)
+    case .upstreamAcked(let sender, let number, let stream): upstreamAcked(sender, number, on: stream)
+    case .senderOpened(let sender, let stream): senderOpened(sender, stream)
+    case .senderDrains(let sender, let stream): desks[sender]?.board.streamDrains(stream)
+    case .senderClosed(let sender, let stream): senderClosed(sender, stream)
+    case .written(let result): written(result)
+    case .backlogRead(let device, let epoch, let result): backlogRead(device, epoch, result)
+    case .leased(let sender, let result): leased(sender, result)
+    case .ended(let rows): endedByRule(rows)
+    case .perform(let work): work(self)
+    }
+  }
+
+  /// Ends a round: looks at what is due and hands the store its batch.
+  ///
+  /// - Returns: When to be called again without other cause; nil for never.
+  func endRound() -> Moment? {
+    lookAtDeferredRepeats()
+    submitIfDue()
+    for shard in outboxes.indices where !outboxes[shard].isEmpty {
+      post.post(contentsOf: &outboxes[shard], to: shard)
+    }
+    let repeatDue = deferredRepeats.first?.due
+    guard let writeDue = writing.nextDue(tuning) else { return repeatDue }
+    guard let repeatDue else { return writeDue }
+    return min(writeDue, repeatDue)
+  }
+
+  /// Notes a step of a message for inspection.
+  func note(_ record: Downstream, _ state: MessageState) {
+    counters.count(state)
+    events.record(
+      .init(key: record.key, sender: record.sender, device: record.device, state: state, at: wall))
+  }
+}
+
+/// Settings of the server's own working, apart from the protocol's ``Limits``.
+struct ShardTuning: Sendable {
+  /// How long a message that is with its device waits for the device's ack before it is written.
+  var liveLinger: Duration = .milliseconds(3)
+  /// How long settlements and journal entries, which nobody waits for, may gather.
+  var settleLinger: Duration = .milliseconds(20)
+  /// How long a repeat waits for what it repeats, which may still be on its way from another loop.
+  var repeatPause: Duration = .milliseconds(50)
+  /// Messages a device's stream may hold unacked.
+  var deviceWindow = 100
+  /// Messages in memory, not yet durable, at which new ones are refused as SERVICE_UNAVAILABLE.
+  var unwrittenMax = 200_000
+  /// Upstream messages of one sender kept in memory beside the store.
+  var upstreamKept = 10_000
+  var dedupeIDsMax = 1_000_000
+  var dedupeHorizon: Duration = .seconds(600)
+  var eventsKept = 131_072
+  var tokensKept = 200_000
+  /// Pause before a batch that the store did not take is sent again, and how often.
+  var writeRetryPause: Duration = .milliseconds(200)
+  var writeTriesMax = 5
+}
+
+/// What one loop's streams read and write with, one after the other.
+final class Scratch {
+  var downstream: DownstreamReader
+  var device: DeviceUpstreamReader
+  var json = ByteWriter(capacity: 8192)
+
+  init(limits: Limits) {
+    downstream = DownstreamReader(limits: limits)
+    device = DeviceUpstreamReader(limits: limits)
+  }
+}
+
+/// A message that waits in its stream's slot for a look-up.
+struct WaitingSend {
+  var stream: StreamRef
+  var slot: UInt32
+  /// The decoded JSON text.
+  var text: [UInt8]
+}

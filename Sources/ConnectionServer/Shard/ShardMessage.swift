@@ -1,0 +1,68 @@
+import PushModel
+import Seams
+import Stores
+
+/// A bound stream, wherever its loop is.
+struct StreamRef: Hashable, Sendable {
+  var loop: UInt8
+  var stream: UInt32
+}
+
+/// The place in a sender's window that an answer frees.
+struct Origin: Hashable, Sendable {
+  var stream: StreamRef
+  var slot: UInt32
+}
+
+/// What the server says to a downstream message.
+enum Answer: Sendable, Equatable {
+  case ack
+  case nack(NackCode, String)
+}
+
+/// What the server says to a device's upstream message.
+enum UpstreamAnswer: Sendable, Equatable {
+  case ack
+  case nack(UpstreamError, String)
+}
+
+/// What shards, and the store's threads, tell a shard. Values and records; never a stream or a socket.
+enum ShardMessage: Sendable {
+  /// To the device's home: take this message.
+  case downstream(Downstream)
+  /// To the shard that took it first: the same message came again.
+  case repeated(MessageKey, Origin)
+  /// To the sender stream's loop: answer and free the slot.
+  case answer(Origin, Answer)
+
+  /// To the sender's home: take this upstream message or receipt.
+  case upstream(Upstream)
+  case repeatedUpstream(MessageKey, SenderID, DeviceOrigin)
+  /// To the device stream's loop.
+  case upstreamAnswer(DeviceOrigin, UpstreamAnswer)
+  /// To the sender stream's loop: write it.
+  case handUpstream(StreamRef, Upstream)
+  /// To the sender's home: the app server acked it.
+  case upstreamAcked(SenderID, MessageNumber, StreamRef)
+
+  case senderOpened(SenderID, StreamRef)
+  case senderDrains(SenderID, StreamRef)
+  case senderClosed(SenderID, StreamRef)
+
+  /// From the store.
+  case written(Result<WriteOutcome, StoreFault>)
+  case backlogRead(DeviceNumber, epoch: Int64, Result<Backlog, StoreFault>)
+  case leased(SenderID, Result<[StoredUpstream], StoreFault>)
+  /// Messages that the sweeper or an unregistration ended, for their devices' home.
+  case ended([WriteOutcome.Ended])
+
+  /// For the edges: administration, start and stop.
+  case perform(@Sendable (Shard) -> Void)
+}
+
+/// The way to any shard from any thread. Batches wake a loop once.
+protocol ShardPost: AnyObject, Sendable {
+  func post(_ message: ShardMessage, to shard: Int)
+  /// Posts all and leaves the array empty, with memory to fill it again.
+  func post(contentsOf messages: inout [ShardMessage], to shard: Int)
+}

@@ -1,0 +1,153 @@
+import PushModel
+import Seams
+import Stores
+
+/// What a shard wants written: gathered while the store writes the batch before it.
+///
+/// One batch is out at a time. What ends before its batch is handed over (``Downstream/Write/withdrawn``)
+/// never touches the disk: under load, with devices that ack quickly, that is nearly everything.
+struct WriteQueue {
+  private(set) var downstream: [Downstream] = []
+  private(set) var upstream: [Upstream] = []
+  private var batch = WriteBatch()
+  /// Rows of `downstream` and `upstream` that were not withdrawn.
+  private(set) var queuedCount = 0
+  /// When the oldest record that nobody but the disk can answer came; nil for none.
+  private var urgentSince: Moment?
+  private var liveSince: Moment?
+  private var settleSince: Moment?
+
+  /// With the store now, in the order of the batch.
+  private(set) var out: (downstream: [Downstream], upstream: [Upstream], batch: WriteBatch)?
+  private(set) var tries = 0
+  private var retryAt: Moment?
+
+  mutating func enqueue(_ record: Downstream, now: Moment) {
+    downstream.append(record)
+    queuedCount += 1
+    if record.handed {
+      if liveSince == nil { liveSince = now }
+    } else if urgentSince == nil {
+      urgentSince = now
+    }
+  }
+
+  mutating func append(_ record: Upstream, handed: Bool, now: Moment) {
+    upstream.append(record)
+    queuedCount += 1
+    if handed {
+      if liveSince == nil { liveSince = now }
+    } else if urgentSince == nil {
+      urgentSince = now
+    }
+  }
+
+  mutating func withdrew() { queuedCount -= 1 }
+
+  mutating func settle(_ device: DeviceNumber, _ number: MessageNumber, now: Moment) {
+    batch.settle.append(.init(device: device, number: number))
+    if settleSince == nil { settleSince = now }
+  }
+
+  mutating func settleUpstream(_ sender: SenderID, _ number: MessageNumber, now: Moment) {
+    batch.settleUpstream.append(.init(sender: sender, number: number))
+    if settleSince == nil { settleSince = now }
+  }
+
+  mutating func clearOverflow(_ device: DeviceNumber, now: Moment) {
+    batch.clearOverflow.append(device)
+    if settleSince == nil { settleSince = now }
+  }
+
+  mutating func journal(_ entry: JournalEntry, now: Moment) {
+    batch.journal.append(entry)
+    if settleSince == nil { settleSince = now }
+  }
+
+  /// When the next batch should go, or the last one be tried again; nil while there is nothing to do.
+  func nextDue(_ tuning: ShardTuning) -> Moment? {
+    if out != nil { return retryAt }
+    var due = urgentSince
+    if let liveSince { due = min(due ?? liveSince + tuning.liveLinger, liveSince + tuning.liveLinger) }
+    if let settleSince {
+      due = min(due ?? settleSince + tuning.settleLinger, settleSince + tuning.settleLinger)
+    }
+    return due
+  }
+
+  /// Takes the batch that is due; nil when none is, or one is out.
+  mutating func takeDue(_ tuning: ShardTuning, now: Moment, wall: WallTime) -> WriteBatch? {
+    guard let due = nextDue(tuning), due <= now else { return nil }
+    if let out {
+      retryAt = nil
+      return out.batch
+    }
+    var next = batch
+    batch = WriteBatch()
+    var rows: [Downstream] = []
+    if queuedCount > 0 {
+      rows.reserveCapacity(downstream.count)
+      next.enqueue.reserveCapacity(downstream.count)
+      for record in downstream {
+        guard case .queued = record.write else { continue }
+        record.write = .submitted
+        rows.append(record)
+        next.enqueue.append(record.stored)
+        next.journal.append(
+          JournalEntry(
+            key: record.key, sender: record.sender, device: record.device, state: .stored, at: wall))
+      }
+    }
+    var upstreamRows: [Upstream] = []
+    for record in upstream {
+      guard case .queued = record.write else { continue }
+      record.write = .submitted
+      upstreamRows.append(record)
+      next.append.append(record.row)
+    }
+    downstream.removeAll(keepingCapacity: downstream.count < 4096)
+    upstream.removeAll(keepingCapacity: upstream.count < 4096)
+    queuedCount = 0
+    urgentSince = nil
+    liveSince = nil
+    settleSince = nil
+    guard !next.isEmpty else { return nil }
+    out = (rows, upstreamRows, next)
+    tries = 1
+    return next
+  }
+
+  /// The batch is durable, or given up: hands its records back.
+  mutating func finish() -> (downstream: [Downstream], upstream: [Upstream], batch: WriteBatch)? {
+    defer { out = nil }
+    return out
+  }
+
+  /// The batch that is out will be sent again at `moment`.
+  mutating func retry(at moment: Moment) {
+    retryAt = moment
+    tries += 1
+  }
+
+  /// Puts what nobody was told of back, after a batch was given up.
+  mutating func putBack(_ given: WriteBatch, now: Moment) {
+    batch.settle.insert(contentsOf: given.settle, at: 0)
+    batch.settleUpstream.insert(contentsOf: given.settleUpstream, at: 0)
+    batch.clearOverflow.insert(contentsOf: given.clearOverflow, at: 0)
+    if settleSince == nil { settleSince = now }
+  }
+
+  /// The record with this key that its sender has not been answered about.
+  func unanswered(_ key: MessageKey) -> Downstream? {
+    downstream.last { $0.key == key && $0.origin != nil }
+      ?? out?.downstream.last { $0.key == key && $0.origin != nil }
+  }
+
+  func unansweredUpstream(_ key: MessageKey) -> Upstream? {
+    upstream.last { $0.row.key == key && $0.origin != nil }
+      ?? out?.upstream.last { $0.row.key == key && $0.origin != nil }
+  }
+
+  /// Everything handed over is durable and nothing waits.
+  var isIdle: Bool { out == nil && downstream.isEmpty && upstream.isEmpty && batch.isEmpty }
+}
