@@ -66,7 +66,7 @@ public final class ConnectionServer: Sendable {
   static func start(
     _ configuration: ServerConfiguration, time: any TimeSource, tuning: ShardTuning
   ) async throws -> ConnectionServer {
-    let log = try ServerFault.explaining { try LogSetUp.make(configuration) }
+    let log = try LogSetUp.make(configuration)
     let limits = try Limits(settings: configuration.limits)
     let store: any Store
     do {

@@ -1,3 +1,4 @@
+import PushModel
 import Connections
 import EventLoops
 import HTTPCore

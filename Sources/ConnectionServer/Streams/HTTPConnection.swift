@@ -1,3 +1,4 @@
+import Bytes
 import Connections
 import EventLoops
 import HTTPCore

@@ -156,9 +156,7 @@ final class XMPPConnection: ChannelDelegate {
   ) {
     guard !isEnded, stream.state == .awaitingVerdict else { return }
     guard case .success(let found) = result else {
-      stream.refused(.temporaryAuthFailure, output: &shard.scratch.reply, now: now)
-      sendReply()
-      return resumeHeld()
+      return tellRefused(.temporaryAuthFailure)
     }
     guard let found, let secret, Secrets.areEqual(found.secretHash, secret), !context.isDraining else {
       return refuse(identity, "device")
@@ -188,13 +186,13 @@ final class XMPPConnection: ChannelDelegate {
     let (worker, number) = (worker, number)
     let pause = context.loginGuard.failed(from: channel.peer, now: now)
     worker.loop.after(pause) {
-      worker.connections[number]?.refuseNow()
+      worker.connections[number]?.tellRefused(.notAuthorized)
     }
   }
 
-  private func refuseNow() {
+  private func tellRefused(_ failure: SASLFailure) {
     guard !isEnded, stream.state == .awaitingVerdict else { return }
-    let event = stream.refused(.notAuthorized, output: &shard.scratch.reply, now: now)
+    let event = stream.refused(failure, output: &shard.scratch.reply, now: now)
     sendReply()
     if let event { perform(event) } else { resumeHeld() }
   }
