@@ -19,7 +19,9 @@ package final class OutBuffer {
   package var count: Int { end &- start }
   package var isEmpty: Bool { end == start }
 
-  /// What is held, in order. Good until the next call that changes the buffer.
+  /// What is held, in order.
+  ///
+  /// Good until the next call that changes the buffer.
   package var bytes: UnsafeRawBufferPointer {
     guard let base else { return UnsafeRawBufferPointer(start: nil, count: 0) }
     return UnsafeRawBufferPointer(start: base + start, count: end &- start)

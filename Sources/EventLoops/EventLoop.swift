@@ -71,7 +71,9 @@ package final class EventLoop: @unchecked Sendable {
 
   // MARK: Lifecycle
 
-  /// Starts the thread. What was submitted before runs first.
+  /// Starts the thread.
+  ///
+  /// What was submitted before runs first.
   ///
   /// - Throws: ``NetworkFault`` when the system has no descriptors or threads left, or the loop was started.
   package func start() throws(NetworkFault) {
@@ -165,7 +167,9 @@ package final class EventLoop: @unchecked Sendable {
 
   // MARK: From any thread
 
-  /// Runs `job` on the loop's thread, after what was submitted before. For rare things; a ``Mailbox`` is cheaper.
+  /// Runs `job` on the loop's thread, after what was submitted before.
+  ///
+  /// For rare things; a ``Mailbox`` is cheaper.
   ///
   /// - Returns: Whether it will run: false once the loop has stopped.
   @discardableResult
@@ -402,7 +406,9 @@ private func closeOwnedHandle(
   Unmanaged<LoopHandle>.fromOpaque(data)._withUnsafeGuaranteedRef { $0.loopStops() }
 }
 
-/// The four handles each loop has for itself. Their `data` is nil, unlike that of a ``LoopHandle``.
+/// The four handles each loop has for itself.
+///
+/// Their `data` is nil, unlike that of a ``LoopHandle``.
 private struct LoopHandles {
   private let async = UnsafeMutablePointer<uv_async_t>.allocate(capacity: 1)
   private let prepare = UnsafeMutablePointer<uv_prepare_t>.allocate(capacity: 1)

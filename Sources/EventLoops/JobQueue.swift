@@ -1,6 +1,8 @@
 import Synchronization
 
-/// The closures submitted to a loop. Unlike a ``Mailbox`` it does not hold its loop, which holds it.
+/// The closures submitted to a loop.
+///
+/// Unlike a ``Mailbox`` it does not hold its loop, which holds it.
 final class JobQueue: WaitingMail {
   enum Outcome { case first, queued, refused }
 

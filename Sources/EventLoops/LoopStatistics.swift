@@ -1,7 +1,8 @@
 import Synchronization
 
-/// What a loop did, readable from any thread. The loop's thread alone writes, except for the reset of
-/// `longestRoundNs`.
+/// What a loop did, readable from any thread.
+///
+/// The loop's thread alone writes, except for the reset of `longestRoundNs`.
 package final class LoopStatistics: Sendable {
   private let roundCount = Atomic<UInt64>(0)
   private let wakeUpCount = Atomic<UInt64>(0)

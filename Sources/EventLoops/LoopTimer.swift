@@ -1,6 +1,8 @@
 package import Seams
 
-/// One call that a loop makes later; made by `EventLoop.after`. Belongs to the loop's thread.
+/// One call that a loop makes later; made by `EventLoop.after`.
+///
+/// Belongs to the loop's thread.
 package final class LoopTimer {
   /// When it is due.
   package let deadline: Moment
@@ -16,7 +18,9 @@ package final class LoopTimer {
   /// Whether it will still fire.
   package var isActive: Bool { body != nil }
 
-  /// Takes the call back; harmless if it fired or was cancelled. O(1) on average.
+  /// Takes the call back; harmless if it fired or was cancelled.
+  ///
+  /// O(1) on average.
   package func cancel() {
     guard body != nil else { return }
     body = nil

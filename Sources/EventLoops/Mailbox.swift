@@ -32,7 +32,9 @@ package final class Mailbox<Message: Sendable>: WaitingMail {
 
   package init(on loop: EventLoop) { self.loop = loop }
 
-  /// Sets who gets the batches; what was posted before waits for it. Only on the loop's thread.
+  /// Sets who gets the batches; what was posted before waits for it.
+  ///
+  /// Only on the loop's thread.
   ///
   /// The handler runs at most once a round with everything that arrived; posts it makes to its own loop are
   /// delivered in the same round.
@@ -42,7 +44,9 @@ package final class Mailbox<Message: Sendable>: WaitingMail {
     if !queue.withLock({ $0.messages.isEmpty }) { _ = loop.announce(self) }
   }
 
-  /// Stops delivery and drops what waits. Only on the loop's thread. Later posts are refused.
+  /// Stops delivery and drops what waits.
+  ///
+  /// Only on the loop's thread. Later posts are refused.
   package func shut() {
     loop.assertCurrent()
     inner.handler = nil

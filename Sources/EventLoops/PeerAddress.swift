@@ -1,7 +1,9 @@
 import CUV
 import Glibc
 
-/// The other end of a connection: an IP address and a port. An IPv4 address mapped into IPv6 is kept as IPv4.
+/// The other end of a connection: an IP address and a port.
+///
+/// An IPv4 address mapped into IPv6 is kept as IPv4.
 package struct PeerAddress: Hashable, Sendable, CustomStringConvertible {
   private let high: UInt64
   private let low: UInt64

@@ -47,7 +47,9 @@ package final class TCPConnector {
     deadline = loop.now + timeout
   }
 
-  /// Gives up; the completion hears `isCancelled`. Harmless when done.
+  /// Gives up; the completion hears `isCancelled`.
+  ///
+  /// Harmless when done.
   package func cancel() { finish(.failure(NetworkFault(.connect, code: UV_ECANCELED.rawValue))) }
 
   private func start(_ host: String) {

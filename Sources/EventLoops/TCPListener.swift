@@ -2,7 +2,9 @@ import CUV
 import Glibc
 import Seams
 
-/// A bound and listening socket that has no loop yet. Closes itself unless a listener takes it.
+/// A bound and listening socket that has no loop yet.
+///
+/// Closes itself unless a listener takes it.
 package final class ListeningSocket: Sendable {
   /// The port that was given, also when 0 was asked for.
   package let port: UInt16
@@ -46,7 +48,9 @@ package final class ListeningSocket: Sendable {
   deinit { Glibc.close(descriptor) }
 }
 
-/// A connection that was accepted and has no loop yet. Whoever holds it owns the descriptor.
+/// A connection that was accepted and has no loop yet.
+///
+/// Whoever holds it owns the descriptor.
 package struct AcceptedSocket: Sendable {
   package let descriptor: CInt
   package let peer: PeerAddress?
@@ -117,7 +121,9 @@ package final class TCPListener: LoopHandle {
       }, troubled: troubled)
   }
 
-  /// Stops accepting and closes the socket. Harmless when repeated.
+  /// Stops accepting and closes the socket.
+  ///
+  /// Harmless when repeated.
   package func close() {
     guard let poll else { return }
     self.poll = nil

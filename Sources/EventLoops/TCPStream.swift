@@ -39,7 +39,9 @@ package struct DetachedSocket: Sendable {
   package func discard() { Glibc.close(descriptor) }
 }
 
-/// A TCP connection on a loop. Used on the loop's thread alone.
+/// A TCP connection on a loop.
+///
+/// Used on the loop's thread alone.
 ///
 /// Holds no receive buffer of its own and no write buffer unless the system refuses bytes. The stream keeps
 /// itself and its delegate alive until it is closed.
@@ -111,7 +113,9 @@ package final class TCPStream: LoopHandle {
   /// Whether `close` was not called and nothing failed.
   package var isOpen: Bool { tcp != nil && fault == nil }
 
-  /// Bytes accepted by `write` that the system has not taken. The owner closes the stream above its mark.
+  /// Bytes accepted by `write` that the system has not taken.
+  ///
+  /// The owner closes the stream above its mark.
   package var queuedBytes: Int { inFlightBytes + (pending?.count ?? 0) }
 
   private var inFlightBytes: Int {
@@ -119,7 +123,9 @@ package final class TCPStream: LoopHandle {
     return uv_stream_get_write_queue_size(upcastStream(tcp))
   }
 
-  /// Gives an unacknowledged connection up after this time, for a peer that vanished. Whole milliseconds.
+  /// Gives an unacknowledged connection up after this time, for a peer that vanished.
+  ///
+  /// Whole milliseconds.
   package func setUserTimeout(_ timeout: Duration) {
     setOption(tcpLevel, TCP_USER_TIMEOUT, CInt(clamping: timeout.ns / 1_000_000))
   }
@@ -213,7 +219,9 @@ package final class TCPStream: LoopHandle {
     delegate?.writable()
   }
 
-  /// Sends FIN once all that was written has left. Later writes are dropped; reading goes on.
+  /// Sends FIN once all that was written has left.
+  ///
+  /// Later writes are dropped; reading goes on.
   package func finishWriting() {
     guard tcp != nil, !isFinishing, fault == nil else { return }
     isFinishing = true
@@ -228,7 +236,9 @@ package final class TCPStream: LoopHandle {
 
   // MARK: Ending
 
-  /// Closes at once; what is queued is dropped. The delegate hears nothing more. Harmless when repeated.
+  /// Closes at once; what is queued is dropped.
+  ///
+  /// The delegate hears nothing more. Harmless when repeated.
   package func close() {
     guard let tcp else { return }
     self.tcp = nil
