@@ -120,7 +120,7 @@ let package = Package(
     tests("BytesTests", ["Bytes", "COpenSSL"]),
     tests("SeamsTests", ["Seams"]),
     tests("JSONCoreTests", ["JSONCore", "Bytes"]),
-    tests("XMLCoreTests", ["XMLCore", "Bytes", "CXML2"]),
+    tests("XMLCoreTests", ["XMLCore", "Bytes", "Seams", "CXML2"]),
     tests("XMPPCoreTests", ["XMPPCore", "XMLCore", "Bytes", "Seams"]),
     tests("HTTPCoreTests", ["HTTPCore", "Bytes", "Seams"]),
     tests("TLSCoreTests", ["TLSCore", "Bytes", "COpenSSL"]),
