@@ -34,7 +34,9 @@ package enum DeviceDelivery: Sendable, Hashable {
   case unknown(type: String)
 }
 
-/// Reads what a device receives. Kept and used again.
+/// Reads what a device receives.
+///
+/// Kept and used again.
 package struct DeviceDeliveryReader: Sendable {
   private var document = JSONDocument(depthMax: 32)
 

@@ -48,7 +48,9 @@ package enum ServerPayload: Sendable, Hashable {
   case unknown(type: String)
 }
 
-/// Reads what an app server receives. Kept and used again.
+/// Reads what an app server receives.
+///
+/// Kept and used again.
 package struct ServerPayloadReader: Sendable {
   private var document = JSONDocument(depthMax: 32)
 

@@ -18,7 +18,9 @@ package struct UpstreamDraft: Sendable {
   package var messageID: JSONString
   /// The sender id of `to`.
   package var sender: SenderID
-  /// Nil when left out: right while the device has one registration. Not checked to be well formed.
+  /// Nil when left out: right while the device has one registration.
+  ///
+  /// Not checked to be well formed.
   package var token: JSONString?
   /// Seconds; 0 means only to an app server that is connected now.
   package var timeToLive: Int
