@@ -30,6 +30,19 @@ package struct UpstreamDraft: Sendable {
   package var convertsData: Bool
   /// What counts towards ``Limits/payloadBytesMax``.
   package var payloadBytes: Int
+
+  package init(
+    messageID: JSONString, sender: SenderID, token: JSONString? = nil, timeToLive: Int,
+    data: JSONRange? = nil, convertsData: Bool, payloadBytes: Int
+  ) {
+    self.messageID = messageID
+    self.sender = sender
+    self.token = token
+    self.timeToLive = timeToLive
+    self.data = data
+    self.convertsData = convertsData
+    self.payloadBytes = payloadBytes
+  }
 }
 
 /// What the JSON text of one stanza from a device comes to.
