@@ -69,7 +69,8 @@ let package = Package(
     library("EventLoops", ["Bytes", "Seams", "Telemetry", "CUV", "CLinux"]),
 
     // Drivers
-    library("StoreSQLite", ["Stores", "PushModel", "Bytes", "Seams", "Telemetry", "CSQLite"]),
+    library(
+      "StoreSQLite", ["Stores", "PushModel", "Bytes", "Seams", "Telemetry", "CSQLite", "CLinux"]),
     library(
       "Connections",
       [
