@@ -72,9 +72,10 @@ public final class ConnectionServer: Sendable {
     do {
       store = try SQLiteStore(
         directory: configuration.dataDirectory,
-        limits: StoreLimits(
-          storedPerDeviceMax: limits.storedPerDeviceMax,
-          collapseKeysPerDeviceMax: limits.collapseKeysPerDeviceMax))
+        options: .init(
+          limits: StoreLimits(
+            storedPerDeviceMax: limits.storedPerDeviceMax,
+            collapseKeysPerDeviceMax: limits.collapseKeysPerDeviceMax)))
     } catch { throw ServerFault(error, configuration) }
     do {
       return try await open(configuration, store, limits, time, tuning, log)

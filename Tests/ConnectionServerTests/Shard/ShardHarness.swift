@@ -31,6 +31,7 @@ final class ShardHarness {
   final class Answers: Sendable {
     private let queue = Mutex<[@Sendable () -> Void]>([])
     func add(_ answer: @escaping @Sendable () -> Void) { queue.withLock { $0.append(answer) } }
+    var isEmpty: Bool { queue.withLock { $0.isEmpty } }
     func takeAll() -> [@Sendable () -> Void] {
       queue.withLock { queue in
         defer { queue = [] }
@@ -109,7 +110,7 @@ final class ShardHarness {
         shard.wall = time.wall
         _ = shard.endRound()
       }
-      if batch.isEmpty, mail.isEmpty { return }
+      if batch.isEmpty, mail.isEmpty, holdsStore || answers.isEmpty { return }
     }
   }
 
