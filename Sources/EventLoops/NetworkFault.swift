@@ -16,6 +16,9 @@ package struct NetworkFault: Error, Hashable, Sendable, CustomStringConvertible 
     self.code = code
   }
 
+  /// A connection that took too long.
+  package static var timeout: NetworkFault { NetworkFault(.connect, code: UV_ETIMEDOUT.rawValue) }
+
   /// The time given for the operation was over.
   package var isTimeout: Bool { code == UV_ETIMEDOUT.rawValue }
   /// The loop stopped, or the owner gave up.
