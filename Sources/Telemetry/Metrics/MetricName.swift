@@ -9,6 +9,7 @@ package enum MetricName: String, Sendable, CaseIterable {
   case nacks = "nacks_total"
   case duplicates = "message_duplicates_total"
   case receipts = "receipts_total"
+  case unknownDeviceAcks = "unknown_device_acks_total"
   case pendingMessages = "pending_messages"
   case acceptSeconds = "message_accept_seconds"
   case deliverySeconds = "message_delivery_seconds"
@@ -64,7 +65,8 @@ package enum MetricName: String, Sendable, CaseIterable {
 
   package var kind: Kind {
     switch self {
-    case .messages, .nacks, .duplicates, .receipts, .connectionsOpened, .connectionsClosed, .logins,
+    case .messages, .nacks, .duplicates, .receipts, .unknownDeviceAcks, .connectionsOpened,
+      .connectionsClosed, .logins,
       .bytesReceived, .bytesSent, .stanzasReceived, .stanzasSent, .httpRequests, .storeWritesElided,
       .storeFaults, .logLinesLost:
       .counter
@@ -105,7 +107,8 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .storeQueueDepth: ["shard"]
     case .storeFaults: ["fault"]
     case .buildInfo: ["version"]
-    case .receipts, .acceptSeconds, .deliverySeconds, .handshakeSeconds, .draining, .storeBatchRows,
+    case .receipts, .unknownDeviceAcks, .acceptSeconds, .deliverySeconds, .handshakeSeconds, .draining,
+      .storeBatchRows,
       .storeCommitSeconds, .storeWritesElided, .storedMessages, .registrations, .logLinesLost,
       .residentBytes, .startTime:
       []
@@ -118,6 +121,7 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .nacks: "Messages refused, by the code the sender was told."
     case .duplicates: "Repeats of a message id that were acked again and not delivered again."
     case .receipts: "Delivery receipts handed to app servers."
+    case .unknownDeviceAcks: "Acks of devices that named no message in flight to them."
     case .pendingMessages: "Messages written to a stream and not yet acked."
     case .acceptSeconds: "From a message's arrival to its ack or nack."
     case .deliverySeconds: "From a message's arrival to its device's ack."
