@@ -119,7 +119,8 @@ package struct JSONDocument: Sendable {
           self.kind = kind
         } else if isListed(depth, objects) {
           openers[depth &+ 1] = members.count
-          members.append(JSONMember(name: name, kind: kind, start: start, end: start, decodedCount: 0, next: 0))
+          members.append(
+            JSONMember(name: name, kind: kind, start: start, end: start, decodedCount: 0, next: 0))
         }
         let bit: UInt64 = 1 << UInt64(truncatingIfNeeded: depth)
         objects = isObject ? objects | bit : objects & ~bit
@@ -140,7 +141,8 @@ package struct JSONDocument: Sendable {
       } else if isListed(depth, objects) {
         members.append(
           JSONMember(
-            name: name, kind: kind, start: start, end: at, decodedCount: decodedCount, next: members.count &+ 1))
+            name: name, kind: kind, start: start, end: at, decodedCount: decodedCount,
+            next: members.count &+ 1))
       }
 
       // A value is complete: its container goes on or is complete too.

@@ -1,4 +1,6 @@
-/// Bytes of an item that began in an earlier chunk. Holds no memory while empty.
+/// Bytes of an item that began in an earlier chunk.
+///
+/// Holds no memory while empty.
 struct Carry: ~Copyable {
   private var storage = UnsafeMutableRawBufferPointer(start: nil, count: 0)
   private(set) var count = 0

@@ -1,4 +1,6 @@
-/// The `type` of a message stanza. Anything unknown counts as normal (RFC 6121 §5.2.2).
+/// The `type` of a message stanza.
+///
+/// Anything unknown counts as normal (RFC 6121 §5.2.2).
 package enum MessageKind: Hashable, Sendable {
   /// No `type` attribute: what the protocol uses for acks, nacks and control.
   case none
@@ -21,7 +23,9 @@ package struct MessageHead: Hashable, Sendable {
   package var id: Range<Int>?
   package var to: Range<Int>?
   package var from: Range<Int>?
-  /// Text of the `gcm` element, decoded: references resolved once, legal XML characters, UTF-8. No more is known.
+  /// Text of the `gcm` element, decoded: references resolved once, legal XML characters, UTF-8.
+  ///
+  /// No more is known.
   package var text: Range<Int>
 
   package init(

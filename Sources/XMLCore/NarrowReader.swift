@@ -147,7 +147,7 @@ private struct Cursor {
     return true
   }
 
-  /// `S? >`
+  /// Takes `S? >`.
   private mutating func closes() -> Bool {
     skipSpaces()
     guard at < end, byte(at) == 0x3E else { return false }
@@ -261,7 +261,7 @@ private struct Cursor {
     return true
   }
 
-  /// `&#123;` or `&#x7b;`, at most seven digits; the character must be legal: XML 1.0 §4.1.
+  /// Takes `&#123;` or `&#x7b;`, at most seven digits; the character must be legal: XML 1.0 §4.1.
   private mutating func number() -> Bool {
     at &+= 2
     guard at < end else { return false }
@@ -308,7 +308,7 @@ private struct Cursor {
     }
   }
 
-  /// `<![CDATA[…]]>`, copied as it is.
+  /// Takes a CDATA section, copied as it is.
   private mutating func section() -> Bool {
     guard take("<![CDATA[") else { return false }
     let start = at

@@ -1,4 +1,6 @@
-/// One thing found in a stream. Slices point into the chunk, or into the framer until its next call.
+/// One thing found in a stream.
+///
+/// Slices point into the chunk, or into the framer until its next call.
 package enum FramedItem {
   /// The stream's start tag, from `<` to `>`; not yet read. An XML declaration before it was checked.
   case header(UnsafeRawBufferPointer, selfClosed: Bool)

@@ -1,6 +1,8 @@
 import CXML2
 
-/// Collects libxml2's events into an ``XMLElement``. Lives for one parse, on its stack frame's side only.
+/// Collects libxml2's events into an ``XMLElement``.
+///
+/// Lives for one parse, on its stack frame's side only.
 final class TreeBuilder {
   private(set) var root: XMLElement?
   /// Namespace declarations of the root; the default one has an empty prefix.
@@ -58,8 +60,10 @@ final class TreeBuilder {
   }
 }
 
-/// Events of libxml2 that are listened to. Whatever belongs to a document type stops the parser; errors are
-/// neither printed nor kept, since the parser's flags say enough.
+/// Events of libxml2 that are listened to.
+///
+/// Whatever belongs to a document type stops the parser; errors are neither printed nor kept, since the
+/// parser's flags say enough.
 nonisolated(unsafe) let treeHandler: xmlSAXHandler = {  // Written once, here; only pointers to functions.
   var handler = xmlSAXHandler()
   handler.initialized = UInt32(XML_SAX2_MAGIC)

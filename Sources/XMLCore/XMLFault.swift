@@ -1,4 +1,6 @@
-/// What is wrong with the XML of a peer. Each case ends the stream it came on, and only that.
+/// What is wrong with the XML of a peer.
+///
+/// Each case ends the stream it came on, and only that.
 ///
 /// `XMPPCore` maps a case to the stream error condition of the same name (RFC 6120 §4.9.3).
 package enum XMLFault: Error, Hashable, Sendable {

@@ -52,7 +52,9 @@ enum DownstreamField: UInt8, CaseIterable {
     case (26, UInt8(ascii: "d")): candidate = .receiptRequested
     default: return nil
     }
-    guard let base = name.baseAddress, memcmp(base, candidate.name.utf8Start, name.count) == 0 else { return nil }
+    guard let base = name.baseAddress, memcmp(base, candidate.name.utf8Start, name.count) == 0 else {
+      return nil
+    }
     return candidate
   }
 }

@@ -152,7 +152,8 @@ enum TimeToLive {
   /// - Parameter digits: A JSON number's text.
   /// - Throws: ``Refusal/Reason/invalidTTL`` unless it is an integer of 0 to the maximum.
   static func seconds(_ digits: UnsafeRawBufferPointer, limits: Limits) throws(Refusal) -> Int {
-    guard let seconds = JSONNumber.integer(digits), seconds >= 0, seconds <= limits.timeToLiveSecondsMax else {
+    guard let seconds = JSONNumber.integer(digits), seconds >= 0, seconds <= limits.timeToLiveSecondsMax
+    else {
       let shown = Echo.bounded(digits, limits.echoCharactersMax)
       throw Refusal(
         .invalidTTL,

@@ -64,7 +64,8 @@ package struct DownstreamReader: Sendable {
     do throws(Refusal) {
       if let twice {
         throw Refusal(
-          .invalidJSON, "InvalidJson: JSON_PARSING_ERROR : Duplicate Field: \(twice.name)", field: "\(twice.name)")
+          .invalidJSON, "InvalidJson: JSON_PARSING_ERROR : Duplicate Field: \(twice.name)",
+          field: "\(twice.name)")
       }
       if form == .stream, let type = try string(.messageType, in: text) {
         return .ack(try ack(type, messageID, in: text))

@@ -21,7 +21,9 @@ package enum PayloadRules {
       let member = document.members[index]
       facts.bytes &+= member.name.decodedCount &+ member.decodedCount
       if member.kind != .string { facts.isAllStrings = false }
-      if facts.reservedName == nil, reserved.contains(member.name, in: text) { facts.reservedName = member.name }
+      if facts.reservedName == nil, reserved.contains(member.name, in: text) {
+        facts.reservedName = member.name
+      }
       index = member.next
     }
     return facts

@@ -33,7 +33,8 @@ package enum Target: Hashable, Sendable {
       }
     }
 
-    static func rest(of text: UnsafeRawBufferPointer, behind prefix: StaticString) -> UnsafeRawBufferPointer? {
+    static func rest(of text: UnsafeRawBufferPointer, behind prefix: StaticString) -> UnsafeRawBufferPointer?
+    {
       let count = prefix.utf8CodeUnitCount
       guard text.count >= count else { return nil }
       for at in 0..<count where text[at] != prefix.utf8Start[at] { return nil }

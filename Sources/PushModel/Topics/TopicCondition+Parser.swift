@@ -146,7 +146,9 @@ private struct Parser {
 
   private mutating func takeUpTo(_ end: Int, _ word: StaticString) -> Bool {
     guard end - at >= word.utf8CodeUnitCount else { return false }
-    for offset in 0..<word.utf8CodeUnitCount where text[at + offset] != word.utf8Start[offset] { return false }
+    for offset in 0..<word.utf8CodeUnitCount where text[at + offset] != word.utf8Start[offset] {
+      return false
+    }
     at += word.utf8CodeUnitCount
     return true
   }

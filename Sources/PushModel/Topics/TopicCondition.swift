@@ -51,7 +51,8 @@ package struct TopicCondition: Hashable, Sendable {
 /// Where a condition stops being one.
 package struct ConditionFault: Error, Hashable, Sendable, CustomStringConvertible {
   package enum Reason: Sendable, Hashable {
-    case topicExpected, operatorExpected, inTopicsExpected, invalidTopicName, unclosedQuote, unclosedParenthesis
+    case topicExpected, operatorExpected, inTopicsExpected, invalidTopicName, unclosedQuote,
+      unclosedParenthesis
     case strayParenthesis, tooManyTopics, tooDeep
   }
 

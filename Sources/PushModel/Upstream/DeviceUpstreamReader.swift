@@ -59,7 +59,8 @@ package struct DeviceUpstreamReader: Sendable {
     do throws(Fault) {
       if let twice {
         throw Fault(
-          error: .invalidJSON, description: "InvalidJson: JSON_PARSING_ERROR : Duplicate Field: \(twice.name)")
+          error: .invalidJSON, description: "InvalidJson: JSON_PARSING_ERROR : Duplicate Field: \(twice.name)"
+        )
       }
       if let type = try string(.messageType) {
         // A device has no way to refuse a message: its nack counts as an ack.
