@@ -19,7 +19,11 @@ final class ServerContext: Sendable {
   let log: Log
   let shardCount: Int
   let post: any ShardPost
+  let loginGuard: LoginGuard
+  /// Opens when the server has ended.
+  let ended = Gate()
   private let draining = Atomic<Bool>(false)
+  private let workerList = Mutex<[LoopWorker]>([])
 
   init(
     configuration: ServerConfiguration, limits: Limits, tuning: ShardTuning, store: any Store,
@@ -38,6 +42,13 @@ final class ServerContext: Sendable {
     self.log = log
     self.shardCount = shardCount
     self.post = post
+    loginGuard = LoginGuard(failuresPerMinuteMax: limits.loginFailuresPerAddressPerMinuteMax)
+  }
+
+  /// The loops' workers, by shard; set once at start, emptied at the end.
+  var workers: [LoopWorker] {
+    get { workerList.withLock { $0 } }
+    set { workerList.withLock { $0 = newValue } }
   }
 
   /// The server has announced its end: new sends are refused, new logins too.

@@ -37,6 +37,8 @@ final class Shard {
   /// Messages that wait for the store to say what their token means.
   var lookUps: [Hash128: [WaitingSend]] = [:]
   let scratch: Scratch
+  /// The loop's side of this shard.
+  weak var worker: LoopWorker?
 
   // Devices at home here that are connected.
   var devices: [DeviceNumber: DeviceSlot] = [:]
@@ -50,28 +52,25 @@ final class Shard {
   /// Repeats that came before what they repeat; looked at again when due.
   var deferredRepeats: [(due: Moment, key: MessageKey, origin: Origin)] = []
 
-  init(
-    index: Int, shardCount: Int, node: Int, limits: Limits, tuning: ShardTuning, store: any Store,
-    accounts: AccountDirectory, post: any ShardPost, counters: ShardCounters, log: Log, now: Moment, wall: WallTime
-  ) {
+  init(index: Int, _ context: ServerContext, now: Moment, wall: WallTime) {
     self.index = index
-    self.shardCount = shardCount
-    self.limits = limits
-    self.tuning = tuning
-    self.store = store
-    self.accounts = accounts
-    self.post = post
-    self.counters = counters
-    self.log = log
     self.now = now
     self.wall = wall
+    shardCount = context.shardCount
+    limits = context.limits
+    tuning = context.tuning
+    store = context.store
+    accounts = context.accounts
+    post = context.post
+    counters = ShardCounters(context.metrics, shard: index)
+    log = context.log
     upstreamSeen = DedupeWindow(idsMax: tuning.dedupeIDsMax, horizon: tuning.dedupeHorizon)
     scratch = Scratch(limits: limits)
     tokens = TokenCache(entriesMax: tuning.tokensKept)
     writing = WriteQueue()
     events = EventRing(capacity: tuning.eventsKept)
     outboxes = Array(repeating: [], count: shardCount)
-    numbers = NumberMaker(node: (node * 32 + index) % 1024)
+    numbers = NumberMaker(node: index % 1024)
   }
 
   func home(of device: DeviceNumber) -> Int { Int(device.value.magnitude % UInt64(shardCount)) }
@@ -162,6 +161,12 @@ final class Scratch {
   var downstream: DownstreamReader
   var device: DeviceUpstreamReader
   var json = ByteWriter(capacity: 8192)
+  /// The decoded text of the stanza being read.
+  var text: [UInt8] = []
+  /// What a stream's machine answers.
+  var reply = ByteWriter(capacity: 1024)
+  /// One stanza on its way out.
+  var output = ByteWriter(capacity: 8192)
 
   init(limits: Limits) {
     downstream = DownstreamReader(limits: limits)

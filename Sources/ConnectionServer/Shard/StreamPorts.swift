@@ -6,7 +6,10 @@ protocol SenderStream: AnyObject {
   func write(_ upstream: Upstream)
   /// The store said what a token means: the message that waited for it in this slot goes on.
   func resolved(_ slot: UInt32, _ text: [UInt8], _ meaning: TokenMeaning?)
+  /// No new messages from here on; acks go on both ways.
   func announceDraining()
+  /// Messages of this stream that are not answered.
+  var pendingCount: Int { get }
 }
 
 /// What a shard asks of a device's stream on its loop.

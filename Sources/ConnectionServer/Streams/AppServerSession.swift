@@ -15,7 +15,7 @@ final class AppServerSession: StreamSession, SenderStream {
   private let project: Project
   private let sender: SenderState
   private let jid: JID
-  /// Domain of the login; receipts name it.
+  /// Domain of receipts: that of the login.
   private let domain: String
   let reference: StreamRef
   private let stanzas = PushStanzas()
@@ -206,7 +206,6 @@ final class AppServerSession: StreamSession, SenderStream {
     lastAcked.append(name)
     if lastAcked.count > context.limits.pendingPerStreamMax { lastAcked.removeFirst() }
     shard.send(.upstreamAcked(project.sender, number, reference), to: shard.home(of: project.sender))
-    closeWhenDone()
   }
 
   // MARK: Draining and the end
@@ -216,19 +215,14 @@ final class AppServerSession: StreamSession, SenderStream {
     isDraining = true
     connection.write { stanzas.appendDraining(to: &$0) }
     shard.send(.senderDrains(project.sender, reference), to: shard.home(of: project.sender))
-    closeWhenDone()
   }
 
-  /// A draining stream with nothing pending either way is closed by the server; a closing one when its
-  /// messages are answered.
+  /// The peer has closed its side: ours follows when all its messages are answered.
   private func closeWhenDone() {
-    guard window.count == 0 else { return }
-    if connection.isPeerClosing {
-      connection.close()
-    } else if isDraining, upstream.isEmpty, context.isDraining {
-      connection.closeSoon()
-    }
+    if window.count == 0, connection.isPeerClosing { connection.closeSoon() }
   }
+
+  var pendingCount: Int { window.count }
 
   func peerCloses() -> Bool { window.count == 0 }
 

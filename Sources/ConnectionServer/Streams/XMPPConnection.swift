@@ -137,7 +137,7 @@ final class XMPPConnection: ChannelDelegate {
       guard !context.isDraining, let project = context.accounts.project(sender),
         context.accounts.key(credentials.password, .server)?.sender == sender
       else { return refuse(identity, "app_server") }
-      login = .sender(project, domain: credentials.domain)
+      login = .sender(project, domain: credentials.domain ?? "gcm.googleapis.com")
       authenticated(identity)
       return
     }
@@ -245,13 +245,26 @@ final class XMPPConnection: ChannelDelegate {
     stream.wrote(now: now)
     let queued = channel.queuedBytes
     if queued > context.limits.writeBacklogBytesMax {
-      context.log.info("A peer does not read; its stream is closed", ["peer": .init(channel.peer)])
-      channel.abort()
-      finish("write backlog")
+      // Not at once: the caller may be in the middle of writing to this or another stream.
+      let (worker, number) = (worker, number)
+      worker.loop.later { worker.connections[number]?.giveUp() }
     } else if queued > context.limits.writeBacklogBytesMax / 2, !isStalled {
       isStalled = true
       channel.pauseReading()
     }
+  }
+
+  private func giveUp() {
+    guard !isEnded else { return }
+    context.log.info("A peer does not read; its connection is closed", ["peer": .init(channel.peer)])
+    channel.abort()
+    finish("write backlog")
+  }
+
+  /// ``close()`` once the current callback has returned.
+  func closeSoon() {
+    let (worker, number) = (worker, number)
+    worker.loop.later { worker.connections[number]?.close() }
   }
 
   func refuse(_ head: MessageHead, _ refusal: MessageRefusal) {

@@ -19,6 +19,12 @@ package struct PlainCredentials: Hashable, Sendable, CustomStringConvertible, Cu
   /// Clients put several domains behind it.
   package var identity: String { Self.local(authcid) }
 
+  /// What stands behind the `@` of `authcid`; nil for a bare identity.
+  package var domain: String? {
+    guard let at = authcid.utf8.firstIndex(of: UInt8(ascii: "@")) else { return nil }
+    return String(authcid[authcid.utf8.index(after: at)...])
+  }
+
   /// Reads `authzid NUL authcid NUL password`.
   ///
   /// - Throws: `malformedRequest` for another shape, `invalidAuthzid` when the two identities differ in their

@@ -1,0 +1,46 @@
+import EventLoops
+import Seams
+import Telemetry
+
+/// The end of a server, in order: announce, answer, close streams, close the store, stop the loops.
+struct Drain: Sendable {
+  let context: ServerContext
+  let loops: [EventLoop]
+  /// Streams are kept open this long at least, so that what was sent before its sender read the announcement is
+  /// answered and not cut off.
+  private let grace: Duration = .milliseconds(500)
+  private let pause: Duration = .milliseconds(20)
+
+  func run() async {
+    context.log.info("Draining")
+    context.startDraining()
+    context.onEveryShard { shard in
+      for listener in shard.worker?.listeners ?? [] { listener.close() }
+      shard.worker?.listeners = []
+      for stream in shard.senderStreams.values { stream.announceDraining() }
+    }
+    let start = context.time.moment
+    let deadline = start + context.configuration.drainDeadline
+    while context.time.moment < deadline {
+      let busy = await context.gather { shard in
+        shard.senderStreams.values.contains { $0.pendingCount > 0 } || !shard.writing.isIdle
+      }
+      if !busy.contains(true), context.time.moment - start >= grace { break }
+      try? await Task.sleep(for: pause)
+    }
+    _ = await context.gather { shard in
+      for connection in shard.worker.map({ Array($0.connections.values) }) ?? [] { connection.close() }
+    }
+    // What closing the streams made of their messages is written too.
+    for _ in 0..<250 {
+      let busy = await context.gather { !$0.writing.isIdle || $0.worker?.connections.isEmpty == false }
+      if !busy.contains(true) { break }
+      try? await Task.sleep(for: pause)
+    }
+    await context.store.close()
+    for loop in loops { loop.stop() }
+    context.workers = []
+    context.log.info("The server has ended")
+    context.ended.open()
+  }
+}

@@ -1,0 +1,34 @@
+import Synchronization
+import TLSCore
+
+/// The TLS contexts of the listeners, exchanged whole when the certificates are read again.
+final class TLSContexts: Sendable {
+  private struct Pair {
+    var xmpp: TLSContext
+    var https: TLSContext
+  }
+  private let chain: String
+  private let key: String
+  private let pair: Mutex<Pair>
+
+  init(_ configuration: ServerConfiguration, _ credentials: Credentials) throws {
+    chain = configuration.certificate?.chain ?? credentials.serverCertificatePath
+    key = configuration.certificate?.key ?? credentials.serverKeyPath
+    pair = Mutex(try Self.make(chain, key))
+  }
+
+  private static func make(_ chain: String, _ key: String) throws -> Pair {
+    Pair(
+      xmpp: try TLSContext(server: .init(chainFile: chain, keyFile: key, protocols: ["xmpp-client"])),
+      https: try TLSContext(server: .init(chainFile: chain, keyFile: key, protocols: ["http/1.1"])))
+  }
+
+  /// For connections accepted from now on.
+  func reload() throws {
+    let new = try Self.make(chain, key)
+    pair.withLock { $0 = new }
+  }
+
+  var xmpp: TLSContext { pair.withLock { $0.xmpp } }
+  var https: TLSContext { pair.withLock { $0.https } }
+}

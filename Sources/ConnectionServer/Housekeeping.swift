@@ -1,0 +1,29 @@
+import Seams
+import Stores
+import Telemetry
+
+/// What has to be done now and then: sweeping expired messages, forgetting old journal rows.
+struct Housekeeping: Sendable {
+  let context: ServerContext
+  private let sweepEvery: Duration = .seconds(1)
+  private let sweepBudget = 2_000
+  /// Sweeps between two prunings of the journal.
+  private let sweepsPerPruning = 30
+
+  func run() async {
+    var sweeps = 0
+    while !Task.isCancelled {
+      do { try await Task.sleep(for: sweepEvery) } catch { return }
+      do {
+        context.endedByRule(try await context.store.sweep(now: context.time.wall, budget: sweepBudget))
+        sweeps += 1
+        if sweeps.isMultiple(of: sweepsPerPruning) {
+          let horizon = context.tuning.dedupeHorizon.ns / 1_000_000
+          try await context.store.pruneJournal(before: WallTime(ms: context.time.wall.ms - horizon))
+        }
+      } catch {
+        context.log.warning("Sweeping failed; it is tried again", ["fault": .init("\(error)")])
+      }
+    }
+  }
+}

@@ -1,0 +1,83 @@
+import Bytes
+import DeliveryCore
+import PushModel
+import Seams
+import StoreSQLite
+import Stores
+import TLSCore
+import Telemetry
+
+/// What a server reads, and makes when it is missing, before it listens.
+struct StartUp: Sendable {
+  let store: any Store
+  let accounts: AccountDirectory
+  let keys: MessageKeys
+  let credentials: Credentials
+  let project: Project
+  let sendersWithUpstream: [SenderID]
+
+  static func prepare(
+    _ configuration: ServerConfiguration, store: any Store, limits: Limits, tuning: ShardTuning,
+    time: any TimeSource, log: Log
+  ) async throws -> StartUp {
+    let now = time.wall
+    let credentials = try Credentials.loadOrMake(
+      in: configuration.dataDirectory + "/credentials", now: now)
+    let accounts = AccountDirectory(limits: limits, tuning: tuning)
+
+    var projects = try await store.projects()
+    if projects.isEmpty {
+      projects = [
+        try await store.createProject(
+          Project(id: configuration.project, sender: SenderID(configuration.senderID), createdAt: now))
+      ]
+    }
+    guard
+      let project = projects.first(where: { $0.sender.value == configuration.senderID }) ?? projects.first
+    else { throw StoreFault.corrupt(detail: "no project") }
+
+    try await keep(credentials.serverKey, .server, project.sender, in: store, now)
+    try await keep(credentials.apiKey, .api, project.sender, in: store, now)
+    try await keep(credentials.adminKey, .admin, nil, in: store, now)
+    accounts.load(projects: projects, keys: try await store.keys())
+
+    let hashKey: [UInt8]
+    if let kept = try await store.setting(hashKeySetting) {
+      hashKey = kept
+    } else {
+      hashKey = try Secrets.random(16)
+      try await store.saveSetting(hashKeySetting, hashKey)
+    }
+    try await remember(store, accounts, limits, tuning, now, log)
+    return StartUp(
+      store: store, accounts: accounts, keys: MessageKeys(key: hashKey), credentials: credentials,
+      project: project, sendersWithUpstream: try await store.sendersWithUpstream())
+  }
+
+  private static let hashKeySetting = "message-hash-key"
+
+  /// The store knows the keys that stand in the files.
+  private static func keep(
+    _ text: String, _ purpose: AccountKey.Purpose, _ sender: SenderID?, in store: any Store, _ now: WallTime
+  ) async throws {
+    let hash = try Secrets.sha256(Array(text.utf8))
+    if try await store.keys().contains(where: { $0.hash == hash }) { return }
+    try await store.addKey(
+      AccountKey(
+        hash: hash, purpose: purpose, sender: sender, createdAt: now, hint: String(text.prefix(6))))
+  }
+
+  /// Fills the dedupe windows from the journal, so that a repeat is known across a restart.
+  private static func remember(
+    _ store: any Store, _ accounts: AccountDirectory, _ limits: Limits, _ tuning: ShardTuning, _ now: WallTime,
+    _ log: Log
+  ) async throws {
+    let since = WallTime(ms: now.ms - tuning.dedupeHorizon.ns / 1_000_000)
+    let entries = try await store.journal(since: since, max: tuning.dedupeIDsMax)
+    // Oldest first, so that the newest are kept longest.
+    for entry in entries.reversed() {
+      _ = accounts.sender(entry.sender)?.firstTaker(of: entry.key, shard: 0, now: entry.at)
+    }
+    log.info("Read the journal", ["entries": .init(entries.count)])
+  }
+}

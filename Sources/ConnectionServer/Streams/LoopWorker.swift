@@ -1,0 +1,28 @@
+import EventLoops
+
+/// A loop with its shard and connections.
+///
+/// `@unchecked Sendable`: `loop`, `context` and `index` are constants of Sendable types; everything else is made
+/// and touched on the loop's thread alone.
+final class LoopWorker: @unchecked Sendable {
+  let loop: EventLoop
+  let context: ServerContext
+  let index: Int
+  let shard: Shard
+  var connections: [UInt32: XMPPConnection] = [:]
+  var listeners: [TCPListener] = []
+  private var driver: ShardDriver?
+
+  init(loop: EventLoop, context: ServerContext, shard: Shard) {
+    self.loop = loop
+    self.context = context
+    self.shard = shard
+    index = shard.index
+  }
+
+  /// Connects the shard with its mailbox. On the loop's thread.
+  func begin(_ mailbox: Mailbox<ShardMessage>) {
+    shard.worker = self
+    driver = ShardDriver(loop: loop, shard: shard, mailbox: mailbox)
+  }
+}

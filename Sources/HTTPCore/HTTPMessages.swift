@@ -1,0 +1,100 @@
+/// A request whose body has come whole.
+package struct HTTPRequest: Sendable, Equatable {
+  package var method: String
+  /// As sent: path and query, or a whole URL from a proxy's client.
+  ///
+  /// Printable ASCII.
+  package var target: String
+  /// 0 or 1, of HTTP/1.x.
+  package var minorVersion: Int
+  package var fields: HTTPFields
+  package var body: [UInt8]
+
+  package init(
+    method: String, target: String, minorVersion: Int = 1, fields: HTTPFields = HTTPFields(),
+    body: [UInt8] = []
+  ) {
+    self.method = method
+    self.target = target
+    self.minorVersion = minorVersion
+    self.fields = fields
+    self.body = body
+  }
+
+  /// The protocol that the client wants to change to, in lower case (`websocket`); nil if none.
+  package var upgrade: String? {
+    guard fields.list("connection", holds: "upgrade") else { return nil }
+    return fields["upgrade"]?.lowercased().trimmed()
+  }
+
+  /// RFC 9112 §9.3.
+  var wantsKeepAlive: Bool {
+    if fields.list("connection", holds: "close") { return false }
+    return minorVersion >= 1 || fields.list("connection", holds: "keep-alive")
+  }
+}
+
+/// An answer with a whole body.
+package struct HTTPResponse: Sendable, Equatable {
+  /// 101 or 200 to 599.
+  package var status: Int
+  /// Without `Content-Length`, `Connection` and `Date`, which the connection writes.
+  package var fields: HTTPFields
+  package var body: [UInt8]
+
+  package init(status: Int, fields: HTTPFields = HTTPFields(), body: [UInt8] = []) {
+    self.status = status
+    self.fields = fields
+    self.body = body
+  }
+}
+
+/// What a message was refused for, with the status that says so.
+package enum HTTPFault: Error, Sendable, Equatable {
+  /// Malformed, or its length can be read in two ways. RFC 9112 §6.3.
+  case malformed
+  case headTooLarge
+  case targetTooLong
+  case bodyTooLarge
+  case expectationUnknown
+  case versionUnknown
+  /// Head or body did not come within its time.
+  case late
+  /// The peer closed in the middle.
+  case cut
+
+  package var status: Int {
+    switch self {
+    case .malformed, .cut: 400
+    case .late: 408
+    case .bodyTooLarge: 413
+    case .targetTooLong: 414
+    case .expectationUnknown: 417
+    case .headTooLarge: 431
+    case .versionUnknown: 505
+    }
+  }
+}
+
+/// Bounds of one connection.
+package struct HTTPLimits: Sendable {
+  /// Request line and header fields together, in bytes.
+  package var headBytesMax = 16 * 1_024
+  package var fieldsMax = 100
+  /// Decoded body in bytes.
+  ///
+  /// The framing of a chunked body may take as much again.
+  package var bodyBytesMax = 1_024 * 1_024
+  /// Bytes of later requests kept while one is answered; reading should stop at it.
+  ///
+  /// Twice this closes.
+  package var heldBytesMax = 64 * 1_024
+  /// From a request's first byte to the end of its head; also from the connection's start.
+  package var headTimeout = Duration.seconds(10)
+  /// From the end of the head to the end of the body.
+  package var bodyTimeout = Duration.seconds(30)
+  /// From an answer to the next request's first byte.
+  package var idleTimeout = Duration.seconds(75)
+
+  package init() {}
+}
