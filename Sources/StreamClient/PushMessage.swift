@@ -31,14 +31,38 @@ public struct PushMessage: Sendable, Hashable {
     public var title: String?
     /// The text.
     public var body: String?
-    /// All other keys, with values as strings: `icon`, `sound`, `badge`, `tag`, `color`, `click_action` …
-    public var other: [String: String]
+    /// A second headline, on iOS.
+    public var subtitle: String?
+    /// Name or address of a small picture.
+    public var icon: String?
+    /// Address of a large picture.
+    public var image: String?
+    /// `#rrggbb`, on Android.
+    public var color: String?
+    /// `default` or the name of a sound the app has.
+    public var sound: String?
+    /// A newer notification with the same tag takes the place of one that is shown.
+    public var tag: String?
+    /// The number on the app's icon, as digits; `"0"` clears it, `"+1"` counts the user's stored one up (an
+    /// extension of this server).
+    public var badge: String?
+    /// What a tap opens.
+    public var clickAction: String?
+    /// The channel, on Android.
+    public var channelID: String?
+    /// Key of a text in the app that takes the place of the title.
+    public var titleLocKey: String?
+    /// What is filled into it.
+    public var titleLocArgs: [String]?
+    /// Key of a text in the app that takes the place of the body.
+    public var bodyLocKey: String?
+    /// What is filled into it.
+    public var bodyLocArgs: [String]?
 
     /// Makes a notification.
-    public init(title: String? = nil, body: String? = nil, other: [String: String] = [:]) {
+    public init(title: String? = nil, body: String? = nil) {
       self.title = title
       self.body = body
-      self.other = other
     }
   }
 
@@ -68,6 +92,9 @@ public struct PushMessage: Sendable, Hashable {
   /// Lets an iOS app change the notification before it is shown.
   public var mutableContent: Bool
 
+  /// A whole message object in the protocol's own fields, instead of all the others here.
+  var rawJSON: [UInt8]?
+
   /// Makes a message; what is left out has the server's default.
   public init(
     to target: Target, data: [String: String] = [:], notification: Notification? = nil, id: String? = nil,
@@ -86,5 +113,20 @@ public struct PushMessage: Sendable, Hashable {
     self.isDryRun = isDryRun
     self.contentAvailable = contentAvailable
     self.mutableContent = mutableContent
+  }
+
+  /// A message given as a JSON object in the fields of the protocol (`to` or `condition`, `data`,
+  /// `notification`, `time_to_live` …), sent as it is.
+  ///
+  /// A `message_id` is added when it has none. Changing other properties of the result has no effect.
+  public static func json(_ object: String) -> PushMessage {
+    json(Array(object.utf8))
+  }
+
+  /// The same of UTF-8 bytes.
+  public static func json(_ object: [UInt8]) -> PushMessage {
+    var message = PushMessage(to: .token(""))
+    message.rawJSON = object
+    return message
   }
 }

@@ -64,8 +64,6 @@ extension StreamClient {
     case system
     /// Those signed by a certificate in this PEM file.
     case file(String)
-    /// Those signed by a certificate in this PEM text.
-    case pem(String)
   }
 
   /// When a message is written again. Always under its id, so that a server that took it recognises it.
@@ -142,8 +140,8 @@ extension StreamClient {
     case connected
     /// The server is about to end the stream; another one is being opened, the old one is read on.
     case draining
-    /// No stream; another attempt follows after the wait, none when it is nil.
-    case disconnected(reason: String, retryAfter: Duration?)
+    /// No stream.
+    case disconnected(Disconnection)
     /// For good.
     case closed
 
@@ -154,9 +152,26 @@ extension StreamClient {
       case .connecting: "connecting"
       case .connected: "connected"
       case .draining: "draining"
-      case .disconnected(let reason, _): "disconnected (\(reason))"
+      case .disconnected(let disconnection): "disconnected (\(disconnection.reason))"
       case .closed: "closed"
       }
+    }
+  }
+
+  /// Why there is no stream, and what comes next.
+  public struct Disconnection: Sendable, Hashable {
+    /// For people.
+    public var reason: String
+    /// Whether the server refused the credentials.
+    public var wasRefused: Bool
+    /// The next attempt follows after this wait; none when it is nil.
+    public var retryAfter: Duration?
+
+    /// Makes one; test doubles do.
+    public init(reason: String, wasRefused: Bool, retryAfter: Duration?) {
+      self.reason = reason
+      self.wasRefused = wasRefused
+      self.retryAfter = retryAfter
     }
   }
 

@@ -7,6 +7,7 @@ import Synchronization
 package final class BatchChannel<Element: Sendable>: Sendable {
   private struct Waiter {
     var number: UInt64
+    var valuesMax: Int
     var continuation: CheckedContinuation<[Element], Never>
   }
 
@@ -27,15 +28,24 @@ package final class BatchChannel<Element: Sendable>: Sendable {
   /// Adds values at the end; they go nowhere once the channel is finished.
   package func send(_ batch: [Element]) {
     guard !batch.isEmpty else { return }
-    let receiver: Waiter? = state.withLock { state in
-      guard !state.isFinished else { return nil }
+    let served: [(Waiter, [Element])] = state.withLock { state in
+      guard !state.isFinished else { return [] }
       guard !state.waiters.isEmpty else {
         state.values.append(contentsOf: batch)
-        return nil
+        return []
       }
-      return state.waiters.removeFirst()
+      if batch.count <= state.waiters[0].valuesMax { return [(state.waiters.removeFirst(), batch)] }
+      var served: [(Waiter, [Element])] = []
+      var rest = batch[...]
+      while !rest.isEmpty, !state.waiters.isEmpty {
+        let waiter = state.waiters.removeFirst()
+        served.append((waiter, Array(rest.prefix(waiter.valuesMax))))
+        rest = rest.dropFirst(waiter.valuesMax)
+      }
+      state.values.append(contentsOf: rest)
+      return served
     }
-    receiver?.continuation.resume(returning: batch)
+    for (waiter, values) in served { waiter.continuation.resume(returning: values) }
   }
 
   package func send(_ value: Element) { send([value]) }
@@ -51,10 +61,10 @@ package final class BatchChannel<Element: Sendable>: Sendable {
     for waiter in waiters { waiter.continuation.resume(returning: []) }
   }
 
-  /// Waits for values and takes all there are.
+  /// Waits for values and takes all there are, or `valuesMax`: several receivers share more evenly then.
   ///
   /// - Returns: Never empty, except when the channel is finished and drained or the task is cancelled.
-  package func receive() async -> [Element] {
+  package func receive(_ valuesMax: Int = .max) async -> [Element] {
     let number = state.withLock { state in
       state.lastNumber += 1
       return state.lastNumber
@@ -66,11 +76,15 @@ package final class BatchChannel<Element: Sendable>: Sendable {
           if Task.isCancelled { return [] }
           if !state.values.isEmpty {
             let values = state.values
-            state.values = []
-            return values
+            guard values.count > valuesMax else {
+              state.values = []
+              return values
+            }
+            state.values.removeFirst(valuesMax)
+            return Array(values.prefix(valuesMax))
           }
           if state.isFinished { return [] }
-          state.waiters.append(Waiter(number: number, continuation: continuation))
+          state.waiters.append(Waiter(number: number, valuesMax: valuesMax, continuation: continuation))
           return nil
         }
         if let ready { continuation.resume(returning: ready) }

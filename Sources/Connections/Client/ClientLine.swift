@@ -180,8 +180,9 @@ package final class ClientLine: ClientConnectionOwner {
   // MARK: Actions
 
   private func perform() {
-    // proof: what an action calls never calls back from within.
-    precondition(!isPerforming)
+    // What an action calls never calls back from within; if it did, the loop below takes its actions too.
+    assert(!isPerforming)
+    guard !isPerforming else { return }
     isPerforming = true
     var index = 0
     while index < actions.count {
