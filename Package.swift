@@ -69,7 +69,8 @@ let package = Package(
     library("EventLoops", ["Bytes", "Seams", "Telemetry", "CUV", "CLinux"]),
 
     // Drivers
-    library("StoreSQLite", ["Stores", "PushModel", "Bytes", "Seams", "Telemetry", "CSQLite"]),
+    library(
+      "StoreSQLite", ["Stores", "PushModel", "Bytes", "Seams", "Telemetry", "CSQLite", "CLinux"]),
     library(
       "Connections",
       [
@@ -120,7 +121,7 @@ let package = Package(
     tests("BytesTests", ["Bytes", "COpenSSL"]),
     tests("SeamsTests", ["Seams"]),
     tests("JSONCoreTests", ["JSONCore", "Bytes"]),
-    tests("XMLCoreTests", ["XMLCore", "Bytes", "CXML2"]),
+    tests("XMLCoreTests", ["XMLCore", "Bytes", "Seams", "CXML2"]),
     tests("XMPPCoreTests", ["XMPPCore", "XMLCore", "Bytes", "Seams"]),
     tests("HTTPCoreTests", ["HTTPCore", "Bytes", "Seams"]),
     tests("TLSCoreTests", ["TLSCore", "Bytes", "COpenSSL"]),

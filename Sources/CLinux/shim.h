@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stddef.h>
@@ -11,6 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+// Declared by <pthread.h> for _GNU_SOURCE alone.
+int pthread_setname_np(pthread_t thread, const char *name);
 void *memmem(const void *haystack, size_t haystack_count, const void *needle, size_t needle_count);
 
 // Swift 6 does not let stdout be named, since it is a mutable global.

@@ -66,15 +66,16 @@ public final class ConnectionServer: Sendable {
   static func start(
     _ configuration: ServerConfiguration, time: any TimeSource, tuning: ShardTuning
   ) async throws -> ConnectionServer {
-    let log = try ServerFault.explaining { try LogSetUp.make(configuration) }
+    let log = try LogSetUp.make(configuration)
     let limits = try Limits(settings: configuration.limits)
     let store: any Store
     do {
       store = try SQLiteStore(
         directory: configuration.dataDirectory,
-        limits: StoreLimits(
-          storedPerDeviceMax: limits.storedPerDeviceMax,
-          collapseKeysPerDeviceMax: limits.collapseKeysPerDeviceMax))
+        options: .init(
+          limits: StoreLimits(
+            storedPerDeviceMax: limits.storedPerDeviceMax,
+            collapseKeysPerDeviceMax: limits.collapseKeysPerDeviceMax)))
     } catch { throw ServerFault(error, configuration) }
     do {
       return try await open(configuration, store, limits, time, tuning, log)

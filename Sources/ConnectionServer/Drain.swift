@@ -1,3 +1,4 @@
+import Stores
 import EventLoops
 import Seams
 import Telemetry

@@ -1,3 +1,4 @@
+import PushModel
 import Connections
 import EventLoops
 import HTTPCore
@@ -51,11 +52,10 @@ struct Listeners: Sendable {
               try TCPListener(
                 socket, on: worker.loop,
                 accepted: { accepted in
-                  guard
-                    let channel = try? TLSChannel(
-                      accepted, on: worker.loop, tls: tls.xmpp, handshakeWithin: worker.context.limits.loginDeadline)
-                  else { return accepted.discard() }
-                  _ = XMPPConnection(worker: worker, channel: channel)
+                  // A connection that cannot be set up is closed already.
+                  if let channel = try? Channel(accepting: accepted, context: tls.xmpp, on: worker.loop) {
+                    _ = XMPPConnection(worker: worker, channel: channel)
+                  }
                 },
                 troubled: { log.error("Accepting a connection failed", ["fault": .init("\($0)")]) }))
           }
@@ -85,13 +85,10 @@ struct Listeners: Sendable {
             try TCPListener(
               socket, on: worker.loop,
               accepted: { accepted in
-                let channel: (any Channel)? =
-                  isPlain
-                  ? try? PlainChannel(accepted, on: worker.loop)
-                  : try? TLSChannel(
-                    accepted, on: worker.loop, tls: tls.https, handshakeWithin: limits.headTimeout)
-                guard let channel else { return accepted.discard() }
-                _ = HTTPConnection(loop: worker.loop, channel: channel, limits: limits, handler: handler)
+                let context = isPlain ? nil : tls.https
+                if let channel = try? Channel(accepting: accepted, context: context, on: worker.loop) {
+                  _ = HTTPConnection(loop: worker.loop, channel: channel, limits: limits, handler: handler)
+                }
               },
               troubled: { log.error("Accepting a connection failed", ["fault": .init("\($0)")]) }))
         }

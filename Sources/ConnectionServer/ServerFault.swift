@@ -22,8 +22,4 @@ public struct ServerFault: Error, Sendable, CustomStringConvertible {
     default: description = "\(error)"
     }
   }
-
-  static func explaining<Value>(_ body: () throws(LogSetUp.Fault) -> Value) throws(ServerFault) -> Value {
-    do { return try body() } catch { throw ServerFault(error.message) }
-  }
 }

@@ -50,7 +50,7 @@ package struct JSONMember: Sendable {
 /// name twice is not its concern; those who look names up decide.
 /// - Source: RFC 8259.
 package struct JSONDocument: Sendable {
-  /// Objects and arrays inside each other; one more is refused. 1 to 64.
+  /// Objects and arrays inside each other, 1 to 64; one more is refused.
   package let depthMax: Int
   /// Members of objects down to this depth are listed; the text's own object has depth 1.
   package let recordedDepth: Int

@@ -57,8 +57,9 @@ enum JSONScanner {
     }
   }
 
-  /// Marks, in the top bit of each byte, a quote, a backslash, a control or a byte of 0x80 and more. The lowest
-  /// mark is always right; one above it may be a borrow.
+  /// Marks, in the top bit of each byte, a quote, a backslash, a control or a byte of 0x80 and more.
+  ///
+  /// The lowest mark is always right; one above it may be a borrow.
   @inline(__always)
   private static func marks(_ word: UInt64) -> UInt64 {
     let ones: UInt64 = 0x0101_0101_0101_0101
@@ -151,7 +152,9 @@ enum JSONScanner {
     at &+= length
   }
 
-  /// Reads a number. What follows it is the caller's affair.
+  /// Reads a number.
+  ///
+  /// What follows it is the caller's affair.
   /// - Source: RFC 8259 section 6.
   static func number(_ bytes: borrowing RawSpan, _ at: inout Int) throws(JSONFault) {
     let start = at

@@ -2,7 +2,9 @@ package import Bytes
 import JSONCore
 package import PushModel
 
-/// Writes whole stanzas around the JSON of the push protocol. It translates and decides nothing.
+/// Writes whole stanzas around the JSON of the push protocol.
+///
+/// It translates and decides nothing.
 ///
 /// Slices named `raw` are the contents of JSON strings as they came, between their quotes and with their
 /// escapes; XML escaping happens here, once.
@@ -45,8 +47,9 @@ package struct PushStanzas: Sendable {
     writer.append(",\"message_type\":\"ack\"}</gcm></message>")
   }
 
-  /// Appends the word that a message or an ack was refused. The description is always written, even when it is
-  /// empty: clients wait for it.
+  /// Appends the word that a message or an ack was refused.
+  ///
+  /// The description is always written, even when it is empty: clients wait for it.
   ///
   /// - Parameters:
   ///   - from: The target as the sender wrote it, raw; empty when it gave none.

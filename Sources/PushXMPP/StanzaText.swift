@@ -44,8 +44,9 @@ extension ByteWriter {
     append(UnsafeRawBufferPointer(rebasing: json[runStart..<count]))
   }
 
-  /// Marks, in the top bit of each byte, those that ``append(jsonAsXML:)`` must look at. The lowest mark is
-  /// always right.
+  /// Marks, in the top bit of each byte, those that ``append(jsonAsXML:)`` must look at.
+  ///
+  /// The lowest mark is always right.
   @inline(__always)
   private static func marks(_ word: UInt64) -> UInt64 {
     let ones: UInt64 = 0x0101_0101_0101_0101

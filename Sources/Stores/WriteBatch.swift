@@ -8,7 +8,7 @@ package import PushModel
 /// overflow, comes back when its batch is sent again (and ends again; the device hides the repeat). So a
 /// caller sends a batch again before it sends what settles its rows.
 package struct WriteBatch: Sendable {
-  package struct Settlement: Sendable, Equatable {
+  package struct Settlement: Sendable, Hashable {
     package var device: DeviceNumber
     package var number: MessageNumber
     package init(device: DeviceNumber, number: MessageNumber) {
@@ -17,7 +17,7 @@ package struct WriteBatch: Sendable {
     }
   }
 
-  package struct UpstreamSettlement: Sendable, Equatable {
+  package struct UpstreamSettlement: Sendable, Hashable {
     package var sender: SenderID
     package var number: MessageNumber
     package init(sender: SenderID, number: MessageNumber) {

@@ -285,6 +285,7 @@ private struct Cursor {
       }
       value = value &* (hex ? 16 : 10) &+ digit
       digits &+= 1
+      at &+= 1
     }
     return false
   }

@@ -96,6 +96,21 @@ private func string(_ text: UnsafePointer<UInt8>?) -> String {
   return String(decoding: UnsafeBufferPointer(start: text, count: Int(xmlStrlen(text))), as: UTF8.self)
 }
 
+/// Decodes a value as libxml2 reports it while it does not replace entities.
+///
+/// All references are resolved but those to `&`, which come as `&#38;`, also when written `&amp;`.
+private func attributeValue(_ raw: UnsafeBufferPointer<UInt8>) -> String {
+  guard raw.contains(0x26) else { return String(decoding: raw, as: UTF8.self) }
+  var value: [UInt8] = []
+  value.reserveCapacity(raw.count)
+  var index = 0
+  while index < raw.count {
+    value.append(raw[index])
+    index += raw[index] == 0x26 && raw[index...].starts(with: "&#38;".utf8) ? 5 : 1
+  }
+  return String(decoding: value, as: UTF8.self)
+}
+
 private func characters(
   _ user: UnsafeMutableRawPointer?, _ text: UnsafePointer<xmlChar>?, _ count: Int32
 ) {
@@ -116,14 +131,18 @@ private func startElement(
   _ declarations: UnsafeMutablePointer<UnsafePointer<xmlChar>?>?, _ attributeCount: Int32,
   _ defaultedCount: Int32, _ attributes: UnsafeMutablePointer<UnsafePointer<xmlChar>?>?
 ) {
-  var element = XMLElement(name: string(name), namespace: string(namespace))
+  var element = XMLElement(name: string(name), namespace: "")
+  if let namespace {
+    element.namespace = attributeValue(
+      UnsafeBufferPointer(start: namespace, count: Int(xmlStrlen(namespace))))
+  }
   if let attributes {
     // Five pointers an attribute: name, prefix, namespace, first byte of the value, one past its last.
     for index in 0..<Int(attributeCount) {
       let entry = attributes + index * 5
       var value = ""
       if let start = entry[3], let end = entry[4] {
-        value = String(decoding: UnsafeBufferPointer(start: start, count: end - start), as: UTF8.self)
+        value = attributeValue(UnsafeBufferPointer(start: start, count: end - start))
       }
       element.attributes.append(
         XMLAttribute(name: string(entry[0]), namespace: string(entry[2]), value: value))
@@ -133,7 +152,10 @@ private func startElement(
     builder.started(element, declarations: Int(declarationCount))
     guard let declarations else { return }
     for index in 0..<Int(declarationCount) {
-      builder.declares(string(declarations[index * 2]), string(declarations[index * 2 + 1]))
+      let namespace = declarations[index * 2 + 1].map {
+        attributeValue(UnsafeBufferPointer(start: $0, count: Int(xmlStrlen($0))))
+      }
+      builder.declares(string(declarations[index * 2]), namespace ?? "")
     }
   }
 }

@@ -80,8 +80,11 @@ package struct StreamHeader: Hashable, Sendable {
   package var isVersionOne: Bool {
     guard let version else { return false }
     let parts = version.split(separator: ".", omittingEmptySubsequences: false)
-    guard parts.count == 2, parts.allSatisfy({ (1...9).contains($0.utf8.count) }),
-      let major = UInt32(parts[0]), UInt32(parts[1]) != nil
+    guard parts.count == 2,
+      parts.allSatisfy({
+        (1...9).contains($0.utf8.count) && $0.utf8.allSatisfy { (0x30...0x39).contains($0) }
+      }),
+      let major = UInt32(parts[0])
     else { return false }
     return major >= 1
   }

@@ -77,18 +77,19 @@ extension StringProtocol {
   /// `%XX` decoded; a broken escape stays as it is, bytes that are no UTF-8 become U+FFFD.
   func percentDecoded(plusIsSpace: Bool) -> String {
     guard utf8.contains(UInt8(ascii: "%")) || plusIsSpace else { return String(self) }
+    let text = Array(utf8)
     var bytes: [UInt8] = []
-    var rest = self[...].utf8
-    while let byte = rest.popFirst() {
-      if byte == UInt8(ascii: "%"), rest.count >= 2,
-        let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
+    var index = 0
+    while index < text.count {
+      if text[index] == UInt8(ascii: "%"), index + 2 < text.count,
+        let value = UInt8(String(decoding: text[(index + 1)...(index + 2)], as: UTF8.self), radix: 16)
       {
         bytes.append(value)
-        rest = rest.dropFirst(2)
-      } else if byte == UInt8(ascii: "+"), plusIsSpace {
-        bytes.append(UInt8(ascii: " "))
+        index += 3
       } else {
-        bytes.append(byte)
+        let isSpace = plusIsSpace && text[index] == UInt8(ascii: "+")
+        bytes.append(isSpace ? UInt8(ascii: " ") : text[index])
+        index += 1
       }
     }
     return String(decoding: bytes, as: UTF8.self)

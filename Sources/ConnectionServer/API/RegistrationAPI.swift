@@ -1,3 +1,4 @@
+import Telemetry
 import Foundation
 import JSONCore
 import PushModel

@@ -15,6 +15,12 @@ final class AccountDirectory: Sendable {
     var bySender: [SenderID: Project] = [:]
     var keys: [[UInt8]: AccountKey] = [:]
     var senders: [SenderID: SenderState] = [:]
+
+    mutating func add(_ project: Project, _ tuning: ShardTuning) {
+      byID[project.id] = project
+      bySender[project.sender] = project
+      if senders[project.sender] == nil { senders[project.sender] = SenderState(project.sender, tuning) }
+    }
   }
   private let state = Mutex(State())
   private let limits: Limits
@@ -45,14 +51,6 @@ final class AccountDirectory: Sendable {
   func key(_ text: String, _ purpose: AccountKey.Purpose) -> AccountKey? {
     guard let hash = try? Secrets.sha256(Array(text.utf8)) else { return nil }
     return state.withLock { $0.keys[hash] }.flatMap { $0.purpose == purpose ? $0 : nil }
-  }
-}
-
-extension AccountDirectory.State {
-  fileprivate mutating func add(_ project: Project, _ tuning: ShardTuning) {
-    byID[project.id] = project
-    bySender[project.sender] = project
-    if senders[project.sender] == nil { senders[project.sender] = SenderState(project.sender, tuning) }
   }
 }
 

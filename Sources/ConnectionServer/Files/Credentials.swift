@@ -10,7 +10,6 @@ import TLSCore
 /// stand here as text and in the store as hashes.
 struct Credentials: Sendable {
   let directory: String
-  let certificates: DevelopmentCertificates
   /// Legacy key of the first project's app servers.
   let serverKey: String
   let apiKey: String
@@ -24,11 +23,9 @@ struct Credentials: Sendable {
   /// - Throws: ``CryptoFault`` when a file cannot be read or written.
   static func loadOrMake(in directory: String, now: WallTime) throws(CryptoFault) -> Credentials {
     try PrivateFile.makeDirectory(directory)
-    let certificates = try DevelopmentCertificates.loadOrMake(
-      in: directory, names: [], nowSeconds: now.ms / 1000
-    ).0
+    _ = try DevelopmentCertificates.loadOrMake(in: directory, names: [], nowSeconds: now.ms / 1000)
     return Credentials(
-      directory: directory, certificates: certificates,
+      directory: directory,
       serverKey: try loadOrMake("server-key", in: directory) { () throws(CryptoFault) in
         try newKey(.server)
       },

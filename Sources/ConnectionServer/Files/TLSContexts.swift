@@ -17,15 +17,17 @@ final class TLSContexts: Sendable {
     pair = Mutex(try Self.make(chain, key))
   }
 
-  private static func make(_ chain: String, _ key: String) throws -> Pair {
-    Pair(
-      xmpp: try TLSContext(server: .init(chainFile: chain, keyFile: key, protocols: ["xmpp-client"])),
-      https: try TLSContext(server: .init(chainFile: chain, keyFile: key, protocols: ["http/1.1"])))
+  private static func make(_ chain: String, _ key: String, previous: Pair? = nil) throws -> Pair {
+    var options = TLSServerOptions(certificateChainFile: chain, privateKeyFile: key)
+    options.protocols = ["xmpp-client"]
+    let xmpp = try TLSContext(server: options, previous: previous?.xmpp)
+    options.protocols = ["http/1.1"]
+    return Pair(xmpp: xmpp, https: try TLSContext(server: options, previous: previous?.https))
   }
 
   /// For connections accepted from now on.
   func reload() throws {
-    let new = try Self.make(chain, key)
+    let new = try Self.make(chain, key, previous: pair.withLock { $0 })
     pair.withLock { $0 = new }
   }
 

@@ -1,3 +1,4 @@
+import Telemetry
 import DeliveryCore
 import PushModel
 import Seams

@@ -1,3 +1,4 @@
+import Telemetry
 import Bytes
 import PushModel
 import Stores

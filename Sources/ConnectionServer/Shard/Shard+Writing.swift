@@ -1,3 +1,4 @@
+import Telemetry
 import PushModel
 import Seams
 import Stores

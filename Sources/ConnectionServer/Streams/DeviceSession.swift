@@ -1,3 +1,6 @@
+import DeliveryCore
+import Telemetry
+import Connections
 import Bytes
 import JSONCore
 import PushModel

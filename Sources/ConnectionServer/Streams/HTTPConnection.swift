@@ -1,3 +1,4 @@
+import Bytes
 import Connections
 import EventLoops
 import HTTPCore
@@ -8,25 +9,21 @@ final class HTTPConnection: ChannelDelegate {
   typealias Handler = @Sendable (HTTPRequest) async -> HTTPResponse
 
   private let loop: EventLoop
-  private let channel: any Channel
+  private let channel: Channel
   private let machine: HTTPServerConnection
   private let handler: Handler
   private var timer: LoopTimer?
   private var isEnded = false
-  /// Keeps the connection alive while a request is answered; the channel's reference to it is weak.
-  private var keeper: HTTPConnection?
 
-  init(loop: EventLoop, channel: any Channel, limits: HTTPLimits, handler: @escaping Handler) {
+  init(loop: EventLoop, channel: Channel, limits: HTTPLimits, handler: @escaping Handler) {
     self.loop = loop
     self.channel = channel
     self.handler = handler
     machine = HTTPServerConnection(limits: limits, now: loop.now)
-    keeper = self
     channel.delegate = self
+    channel.start()
     armTimer()
   }
-
-  func opened() {}
 
   func received(_ bytes: UnsafeRawBufferPointer) {
     guard !isEnded else { return }
@@ -80,12 +77,10 @@ final class HTTPConnection: ChannelDelegate {
   }
 
   func ended(_ reason: ChannelEnd) { finish() }
-  func writable() {}
 
   private func finish() {
     isEnded = true
     timer?.cancel()
     timer = nil
-    keeper = nil
   }
 }

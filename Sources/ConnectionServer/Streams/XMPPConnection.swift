@@ -28,10 +28,12 @@ protocol StreamSession: AnyObject {
 final class XMPPConnection: ChannelDelegate {
   let context: ServerContext
   private(set) var worker: LoopWorker
-  let channel: TLSChannel
+  let channel: Channel
   let stream: ServerStream
   private var session: (any StreamSession)?
   private var login: Login?
+  /// Address and port, for the log.
+  let peer: String
   private var timer: LoopTimer?
   /// Bytes that came while credentials were looked up.
   private var held: [UInt8] = []
@@ -46,7 +48,7 @@ final class XMPPConnection: ChannelDelegate {
     case device(DeviceCredentials, deviceID: String)
   }
 
-  init(worker: LoopWorker, channel: TLSChannel) {
+  init(worker: LoopWorker, channel: Channel) {
     self.worker = worker
     self.channel = channel
     context = worker.context
@@ -54,9 +56,13 @@ final class XMPPConnection: ChannelDelegate {
     stream = ServerStream(
       limits: StreamLimits(context.limits), now: worker.loop.now,
       random: { UInt64.random(in: .min ... .max) })
+    peer = channel.peer.map { "\($0)" } ?? "unknown"
     worker.connections[number] = self
     worker.shard.counters.connections.add(1)
     channel.delegate = self
+    channel.backlogBytesMax = context.limits.writeBacklogBytesMax
+    channel.setUserTimeout(context.limits.deadAfter)
+    channel.start()
     armTimer()
   }
 
@@ -64,8 +70,6 @@ final class XMPPConnection: ChannelDelegate {
   var now: Moment { worker.loop.now }
 
   // MARK: From the channel
-
-  func opened() {}
 
   func received(_ bytes: UnsafeRawBufferPointer) {
     guard !isEnded else { return }
@@ -125,7 +129,7 @@ final class XMPPConnection: ChannelDelegate {
       isClosing = true
       if session?.peerCloses() ?? true { close() }
     case .ended(let end):
-      context.log.debug("A stream ended", ["peer": .init(channel.peer), "end": .init("\(end)")])
+      context.log.debug("A stream ended", ["peer": .init(peer), "end": .init("\(end)")])
       channel.close()
       finish("\(end)")
     }
@@ -156,9 +160,7 @@ final class XMPPConnection: ChannelDelegate {
   ) {
     guard !isEnded, stream.state == .awaitingVerdict else { return }
     guard case .success(let found) = result else {
-      stream.refused(.temporaryAuthFailure, output: &shard.scratch.reply, now: now)
-      sendReply()
-      return resumeHeld()
+      return tellRefused(.temporaryAuthFailure)
     }
     guard let found, let secret, Secrets.areEqual(found.secretHash, secret), !context.isDraining else {
       return refuse(identity, "device")
@@ -169,10 +171,15 @@ final class XMPPConnection: ChannelDelegate {
     // A device lives on its home loop: the whole connection moves there.
     leave()
     let worker = context.workers[home]
-    channel.move(to: worker.loop) { [self] in
-      arrive(at: worker)
-      authenticated(identity)
+    let handover = Handover(self)
+    let isMoving = channel.move(to: worker.loop) { channel in
+      let connection = handover.value
+      connection.arrive(at: worker)
+      channel.delegate = connection
+      connection.authenticated(identity)
     }
+    // A channel that has ended says so on this loop.
+    if !isMoving { finish("ended during login") }
   }
 
   private func authenticated(_ identity: String) {
@@ -184,17 +191,17 @@ final class XMPPConnection: ChannelDelegate {
 
   private func refuse(_ identity: String, _ kind: String) {
     context.log.info(
-      "A login was refused", ["peer": .init(channel.peer), "kind": .init(kind), "identity": .init(identity)])
+      "A login was refused", ["peer": .init(peer), "kind": .init(kind), "identity": .init(identity)])
     let (worker, number) = (worker, number)
-    let pause = context.loginGuard.failed(from: channel.peer, now: now)
+    let pause = context.loginGuard.failed(from: peer, now: now)
     worker.loop.after(pause) {
-      worker.connections[number]?.refuseNow()
+      worker.connections[number]?.tellRefused(.notAuthorized)
     }
   }
 
-  private func refuseNow() {
+  private func tellRefused(_ failure: SASLFailure) {
     guard !isEnded, stream.state == .awaitingVerdict else { return }
-    let event = stream.refused(.notAuthorized, output: &shard.scratch.reply, now: now)
+    let event = stream.refused(failure, output: &shard.scratch.reply, now: now)
     sendReply()
     if let event { perform(event) } else { resumeHeld() }
   }
@@ -219,7 +226,7 @@ final class XMPPConnection: ChannelDelegate {
     case nil:
       fail(.internalServerError, "Bound without a login")
     }
-    context.log.debug("A stream was bound", ["jid": .init(jid.description), "peer": .init(channel.peer)])
+    context.log.debug("A stream was bound", ["jid": .init(jid.description), "peer": .init(peer)])
   }
 
   // MARK: For the session
@@ -243,22 +250,11 @@ final class XMPPConnection: ChannelDelegate {
   private func send(_ bytes: UnsafeRawBufferPointer) {
     channel.send(bytes)
     stream.wrote(now: now)
-    let queued = channel.queuedBytes
-    if queued > context.limits.writeBacklogBytesMax {
-      // Not at once: the caller may be in the middle of writing to this or another stream.
-      let (worker, number) = (worker, number)
-      worker.loop.later { worker.connections[number]?.giveUp() }
-    } else if queued > context.limits.writeBacklogBytesMax / 2, !isStalled {
+    if channel.queuedBytes > context.limits.writeBacklogBytesMax / 2, !isStalled {
+      // What it sends makes more for it to read: first it must take what waits. Past the mark the channel ends.
       isStalled = true
       channel.pauseReading()
     }
-  }
-
-  private func giveUp() {
-    guard !isEnded else { return }
-    context.log.info("A peer does not read; its connection is closed", ["peer": .init(channel.peer)])
-    channel.abort()
-    finish("write backlog")
   }
 
   /// ``close()`` once the current callback has returned.
@@ -304,7 +300,7 @@ final class XMPPConnection: ChannelDelegate {
     session = nil
     worker.connections[number] = nil
     shard.counters.connections.add(-1)
-    context.log.debug("A connection ended", ["peer": .init(channel.peer), "reason": .init(reason)])
+    context.log.debug("A connection ended", ["peer": .init(peer), "reason": .init(reason)])
   }
 
   // MARK: Loops and time

@@ -12,6 +12,16 @@ package struct EventRing: Sendable {
     package var device: DeviceNumber
     package var state: MessageState
     package var at: WallTime
+
+    package init(
+      key: MessageKey, sender: SenderID, device: DeviceNumber, state: MessageState, at: WallTime
+    ) {
+      self.key = key
+      self.sender = sender
+      self.device = device
+      self.state = state
+      self.at = at
+    }
   }
 
   private var events: [Event] = []

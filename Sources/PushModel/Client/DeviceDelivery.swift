@@ -21,6 +21,25 @@ package enum DeviceDelivery: Sendable, Hashable {
     package var mutableContent: Bool
     package var notification: JSONValue?
     package var data: [String: String]
+
+    package init(
+      messageID: String, from: String, category: String, token: String, priority: Priority, sentTime: Int64,
+      timeToLive: Int64, collapseKey: String? = nil, contentAvailable: Bool, mutableContent: Bool,
+      notification: JSONValue? = nil, data: [String: String]
+    ) {
+      self.messageID = messageID
+      self.from = from
+      self.category = category
+      self.token = token
+      self.priority = priority
+      self.sentTime = sentTime
+      self.timeToLive = timeToLive
+      self.collapseKey = collapseKey
+      self.contentAvailable = contentAvailable
+      self.mutableContent = mutableContent
+      self.notification = notification
+      self.data = data
+    }
   }
 
   case message(Message)
@@ -34,7 +53,9 @@ package enum DeviceDelivery: Sendable, Hashable {
   case unknown(type: String)
 }
 
-/// Reads what a device receives. Kept and used again.
+/// Reads what a device receives.
+///
+/// Kept and used again.
 package struct DeviceDeliveryReader: Sendable {
   private var document = JSONDocument(depthMax: 32)
 

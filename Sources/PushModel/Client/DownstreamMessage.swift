@@ -13,7 +13,9 @@ package struct DownstreamMessage: Sendable, Hashable {
   package var address: Address
   /// Chosen by the sender, distinct among its messages; the ack repeats it.
   package var messageID: String
-  /// Names and values count towards the payload limit. Written in the order of the names.
+  /// Names and values count towards the payload limit.
+  ///
+  /// Written in the order of the names.
   package var data: [String: String]
   package var notification: NotificationContent?
   package var collapseKey: String?

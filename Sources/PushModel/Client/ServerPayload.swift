@@ -10,6 +10,16 @@ package enum ServerPayload: Sendable, Hashable {
     package var description: String
     /// The token to use from now on.
     package var registrationID: String?
+
+    package init(
+      messageID: String, from: String, error: String, description: String, registrationID: String? = nil
+    ) {
+      self.messageID = messageID
+      self.from = from
+      self.error = error
+      self.description = description
+      self.registrationID = registrationID
+    }
     /// Nil for an unknown `error`, which counts as `INTERNAL_SERVER_ERROR`.
     package var code: NackCode? { NackCode(rawValue: error) }
     package var remedy: NackCode.Remedy { NackCode.remedy(for: error) }
@@ -22,6 +32,16 @@ package enum ServerPayload: Sendable, Hashable {
     package var category: String
     package var timeToLive: Int64?
     package var data: [String: String]
+
+    package init(
+      messageID: String, from: String, category: String, timeToLive: Int64? = nil, data: [String: String]
+    ) {
+      self.messageID = messageID
+      self.from = from
+      self.category = category
+      self.timeToLive = timeToLive
+      self.data = data
+    }
   }
 
   package struct Receipt: Sendable, Hashable {
@@ -35,6 +55,19 @@ package enum ServerPayload: Sendable, Hashable {
     package var status: String
     /// Milliseconds since 1970.
     package var sentTimestamp: Int64?
+
+    package init(
+      messageID: String, from: String, category: String, originalMessageID: String, token: String,
+      status: String, sentTimestamp: Int64? = nil
+    ) {
+      self.messageID = messageID
+      self.from = from
+      self.category = category
+      self.originalMessageID = originalMessageID
+      self.token = token
+      self.status = status
+      self.sentTimestamp = sentTimestamp
+    }
   }
 
   /// `from` is the target as it was sent; `registrationID` the token to use from now on.
@@ -48,7 +81,9 @@ package enum ServerPayload: Sendable, Hashable {
   case unknown(type: String)
 }
 
-/// Reads what an app server receives. Kept and used again.
+/// Reads what an app server receives.
+///
+/// Kept and used again.
 package struct ServerPayloadReader: Sendable {
   private var document = JSONDocument(depthMax: 32)
 

@@ -50,8 +50,10 @@ package enum DeviceMessageWriter {
     writer.append("\"")
   }
 
-  /// Appends the rest, from a comma to the closing brace. `notification` and `data` are passed on as they came;
-  /// only values in `data` that are no strings are turned into strings (``appendData``).
+  /// Appends the rest, from a comma to the closing brace.
+  ///
+  /// `notification` and `data` are passed on as they came; only values in `data` that are no strings are
+  /// turned into strings (``appendData``).
   package static func appendTail(
     _ draft: DownstreamDraft, of text: UnsafeRawBufferPointer, sentTime: WallTime, to writer: inout ByteWriter
   ) {

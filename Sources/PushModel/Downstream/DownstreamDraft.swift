@@ -59,6 +59,23 @@ package struct DownstreamDraft: Sendable {
   /// What counts towards ``Limits/payloadBytesMax``.
   package var payloadBytes: Int
 
+  package init(
+    reply: ReplyIDs, target: DraftTarget, collapseKey: JSONString? = nil, data: JSONRange? = nil,
+    notification: JSONRange? = nil, timeToLive: Int, priority: Priority, options: Options,
+    restrictedPackageName: JSONString? = nil, payloadBytes: Int
+  ) {
+    self.reply = reply
+    self.target = target
+    self.collapseKey = collapseKey
+    self.data = data
+    self.notification = notification
+    self.timeToLive = timeToLive
+    self.priority = priority
+    self.options = options
+    self.restrictedPackageName = restrictedPackageName
+    self.payloadBytes = payloadBytes
+  }
+
   package func has(_ option: Options) -> Bool { options.contains(option) }
 
   /// The target as a value of its own; nil for `registration_ids`.

@@ -1,4 +1,6 @@
-/// Where a message is in its life. The one list: metrics, inspection and the ledger use these names.
+/// Where a message is in its life.
+///
+/// The one list: metrics, inspection and the ledger use these names.
 ///
 /// Can go: `received` → `nacked` or `accepted`; `accepted` → `stored`, `inFlight` or an end; `stored` ↔
 /// `inFlight`; either → an end. An end is final: each accepted message has exactly one.

@@ -16,7 +16,9 @@ package struct SenderID: Hashable, Comparable, Sendable, CustomStringConvertible
   }
 }
 
-/// The store's number of a device. One device may hold several registrations (apps).
+/// The store's number of a device.
+///
+/// One device may hold several registrations (apps).
 package struct DeviceNumber: Hashable, Comparable, Sendable {
   package var value: Int64
   package init(_ value: Int64) { self.value = value }
@@ -31,7 +33,9 @@ package struct MessageNumber: Hashable, Comparable, Sendable {
 }
 
 /// What makes two sends one message: a keyed 128-bit hash of (sender id, message id), or for upstream of
-/// (device, message id). The same on every run of a node, so a device recognises a repeat after a restart.
+/// (device, message id).
+///
+/// The same on every run of a node, so a device recognises a repeat after a restart.
 package struct MessageKey: Hashable, Comparable, Sendable {
   package var hash: Hash128
   package init(_ hash: Hash128) { self.hash = hash }

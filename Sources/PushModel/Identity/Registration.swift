@@ -5,7 +5,9 @@ package enum Platform: String, Sendable, CaseIterable {
   case linux, android, ios, web
 }
 
-/// One app on one device, as the store knows it. Senders address it by its token.
+/// One app on one device, as the store knows it.
+///
+/// Senders address it by its token.
 package struct Registration: Sendable, Hashable {
   /// Active, replaced by a newer token of the same app instance, or gone.
   package enum State: Sendable, Hashable {

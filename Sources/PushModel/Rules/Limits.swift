@@ -7,12 +7,16 @@ package struct Limits: Sendable, Equatable {
 
   // MARK: Streams
 
-  /// Bytes of one stanza on the wire after login. A payload of 4,090 quotes takes about 29 KB on the wire, so
-  /// this is far above the payload limit. Over it: `policy-violation`, stream closed.
+  /// Bytes of one stanza on the wire after login.
+  ///
+  /// A payload of 4,090 quotes takes about 29 KB on the wire, so this is far above the payload limit. Over
+  /// it: `policy-violation`, stream closed.
   package var stanzaBytesMax = 65_536
   /// Bytes of one stanza before login: SASL and a stream header need a fraction of it.
   package var stanzaBeforeLoginBytesMax = 8_192
-  /// Elements inside each other, the stream element not counted. Known clients use 3.
+  /// Elements inside each other, the stream element not counted.
+  ///
+  /// Known clients use 3.
   package var xmlDepthMax = 8
   /// Attributes of one element, namespace declarations counted.
   package var xmlAttributesMax = 32
@@ -22,16 +26,24 @@ package struct Limits: Sendable, Equatable {
   package var loginFailuresPerStreamMax = 3
   /// Failed logins of one address in a minute before further ones wait.
   package var loginFailuresPerAddressPerMinuteMax = 30
-  /// Messages of one stream, each way, that are neither acked nor nacked. The protocol's own number.
+  /// Messages of one stream, each way, that are neither acked nor nacked.
+  ///
+  /// The protocol's own number.
   package var pendingPerStreamMax = 100
   /// Messages beyond the window that a stream's owner may hold back before new ones are nacked
-  /// `SERVICE_UNAVAILABLE`. Acks share the stream with data, so reading never stops for this.
+  /// `SERVICE_UNAVAILABLE`.
+  ///
+  /// Acks share the stream with data, so reading never stops for this.
   package var heldPerStreamMax = 100
-  /// Bound streams of one sender; one more gets `policy-violation`. The number of GCM's published list.
+  /// Bound streams of one sender; one more gets `policy-violation`.
+  ///
+  /// The number of GCM's published list.
   package var streamsPerSenderMax = 1_000
   /// Bytes waiting to be written on one connection; over it the stream is closed, its messages go back.
   package var writeBacklogBytesMax = 1_048_576
-  /// Without traffic to the peer for so long, a keepalive space is sent. Clients drop at 30 to 150 s.
+  /// Without traffic to the peer for so long, a keepalive space is sent.
+  ///
+  /// Clients drop at 30 to 150 s.
   package var keepaliveIdle = Duration.seconds(30)
   /// Without any sign of the peer for so long, the connection counts as dead.
   package var deadAfter = Duration.seconds(90)
@@ -40,11 +52,17 @@ package struct Limits: Sendable, Equatable {
 
   // MARK: Payload
 
-  /// UTF-8 bytes of decoded names and values of `data` and `notification` together. Exactly so many pass.
+  /// UTF-8 bytes of decoded names and values of `data` and `notification` together.
+  ///
+  /// Exactly so many pass.
   package var payloadBytesMax = 4_096
-  /// The same for messages to a topic or a condition. Google's page says 2,048, its service takes 4,096.
+  /// The same for messages to a topic or a condition.
+  ///
+  /// Google's page says 2,048, its service takes 4,096.
   package var topicPayloadBytesMax = 4_096
-  /// Objects and arrays inside each other in one JSON text. Known messages use 4.
+  /// Objects and arrays inside each other in one JSON text.
+  ///
+  /// Known messages use 4.
   package var jsonDepthMax = 16
   /// Characters of a sender's own text that an error description repeats.
   package var echoCharactersMax = 64
@@ -71,7 +89,7 @@ package struct Limits: Sendable, Equatable {
   package var dedupeIDsPerSenderMax = 1_000_000
   /// A device that was away longer gets the overflow notice instead of its messages.
   package var deviceAwaySecondsMax = 2_592_000
-  /// A registration unused for so long is unregistered. 270 days, as Android's.
+  /// A registration unused for so long is unregistered: 270 days, as Android's.
   package var tokenIdleSecondsMax = 23_328_000
 
   // MARK: Targets
@@ -84,7 +102,9 @@ package struct Limits: Sendable, Equatable {
   package var groupMembersMax = 20
   /// Topics of one registration.
   package var topicsPerTokenMax = 2_000
-  /// Topics named in one condition, each mention counted. At most 64.
+  /// Topics named in one condition, each mention counted.
+  ///
+  /// At most 64.
   package var conditionTopicsMax = 5
   /// Parentheses inside each other in a condition.
   package var conditionDepthMax = 16
@@ -99,26 +119,42 @@ package struct Limits: Sendable, Equatable {
   package var httpHeadBytesMax = 16_384
   /// Bytes of a request's body; over it 413.
   package var httpBodyBytesMax = 1_048_576
-  /// Bytes of a WebSocket message, its fragments together; over it close 1009. Compression is not accepted.
+  /// Bytes of a WebSocket message, its fragments together; over it close 1009.
+  ///
+  /// Compression is not accepted.
   package var webSocketMessageBytesMax = 65_536
   /// Requests in one `/batch` body; the Admin SDKs send no more.
   package var batchRequestsMax = 500
 
   // MARK: Rates, off unless set: the owner of a server knows what it bears
 
-  /// HTTP v1 messages of one project in a minute; over it 429. Google: 600,000.
+  /// HTTP v1 messages of one project in a minute; over it 429.
+  ///
+  /// Google: 600,000.
   package var projectMessagesPerMinuteMax: Int?
-  /// Messages to one device in a minute. Google: 240.
+  /// Messages to one device in a minute.
+  ///
+  /// Google: 240.
   package var deviceMessagesPerMinuteMax: Int?
-  /// Messages to one device in an hour. Google: 5,000.
+  /// Messages to one device in an hour.
+  ///
+  /// Google: 5,000.
   package var deviceMessagesPerHourMax: Int?
-  /// Collapsible messages to one app on a device at once. Google: 20.
+  /// Collapsible messages to one app on a device at once.
+  ///
+  /// Google: 20.
   package var collapsibleBurstMax: Int?
-  /// How often the burst grows again by one. Google: 3 minutes.
+  /// How often the burst grows again by one.
+  ///
+  /// Google: 3 minutes.
   package var collapsibleRefill = Duration.seconds(180)
-  /// Topic subscriptions and removals of one project in a second. Google: 3,000.
+  /// Topic subscriptions and removals of one project in a second.
+  ///
+  /// Google: 3,000.
   package var topicChangesPerSecondMax: Int?
-  /// Fan-outs of one project that run at once. Google: 1,000.
+  /// Fan-outs of one project that run at once.
+  ///
+  /// Google: 1,000.
   package var fanoutsPerProjectMax: Int? = 1_000
   /// Upstream messages of one device in a minute.
   package var upstreamPerDevicePerMinuteMax: Int?

@@ -58,7 +58,9 @@ package enum PayloadRules {
     }
   }
 
-  /// The keys of legacy notifications for Android, iOS and web. Others pass unseen.
+  /// The keys of legacy notifications for Android, iOS and web.
+  ///
+  /// Others pass unseen.
   static func notificationType(of name: JSONString, in text: UnsafeRawBufferPointer) -> NotificationType? {
     name.withDecoded(in: text) { name in
       for (known, type) in notificationKeys where known.utf8CodeUnitCount == name.count {

@@ -18,7 +18,9 @@ package struct UpstreamDraft: Sendable {
   package var messageID: JSONString
   /// The sender id of `to`.
   package var sender: SenderID
-  /// Nil when left out: right while the device has one registration. Not checked to be well formed.
+  /// Nil when left out: right while the device has one registration.
+  ///
+  /// Not checked to be well formed.
   package var token: JSONString?
   /// Seconds; 0 means only to an app server that is connected now.
   package var timeToLive: Int
@@ -28,6 +30,19 @@ package struct UpstreamDraft: Sendable {
   package var convertsData: Bool
   /// What counts towards ``Limits/payloadBytesMax``.
   package var payloadBytes: Int
+
+  package init(
+    messageID: JSONString, sender: SenderID, token: JSONString? = nil, timeToLive: Int,
+    data: JSONRange? = nil, convertsData: Bool, payloadBytes: Int
+  ) {
+    self.messageID = messageID
+    self.sender = sender
+    self.token = token
+    self.timeToLive = timeToLive
+    self.data = data
+    self.convertsData = convertsData
+    self.payloadBytes = payloadBytes
+  }
 }
 
 /// What the JSON text of one stanza from a device comes to.

@@ -1,0 +1,139 @@
+import Stores
+
+/// The tables, as a list of steps forward. `PRAGMA user_version` holds how many were taken.
+enum Schema {
+  /// Marks the file as ours: "Weir".
+  static let applicationID: Int64 = 0x5765_6972
+
+  /// Step n takes a file of version n to n + 1. Steps that were released are never changed.
+  static let steps: [String] = [first]
+
+  /// Messages stand in the order of writing, with one small index beside: inserts append to the table and
+  /// touch an index page each. As `WITHOUT ROWID` with (device, number) as key every insert rewrites a page
+  /// of bodies, which was 3 to 4 times slower. `expires` has no index for the same reason; see `sweep`.
+  private static let first = """
+    CREATE TABLE device(
+      number INTEGER PRIMARY KEY,
+      device_id TEXT NOT NULL UNIQUE,
+      secret BLOB NOT NULL,
+      node INTEGER,                 -- holds the stream
+      epoch INTEGER NOT NULL,
+      overflowed INTEGER NOT NULL,  -- discarded and not yet told
+      seen INTEGER NOT NULL
+    ) STRICT;
+
+    CREATE TABLE registration(
+      token TEXT NOT NULL PRIMARY KEY,
+      device INTEGER NOT NULL,
+      sender INTEGER NOT NULL,
+      app TEXT NOT NULL,
+      platform TEXT NOT NULL,
+      user TEXT,
+      state INTEGER NOT NULL,       -- 0 active, 1 alias, 2 unregistered
+      alias_of TEXT,
+      registered INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX registration_device ON registration(device);
+    CREATE INDEX registration_sender ON registration(sender);
+    CREATE INDEX registration_alias ON registration(alias_of) WHERE alias_of IS NOT NULL;
+
+    CREATE TABLE message(
+      id INTEGER PRIMARY KEY,
+      device INTEGER NOT NULL,
+      number INTEGER NOT NULL,
+      expires INTEGER NOT NULL,
+      sender INTEGER NOT NULL,
+      app TEXT NOT NULL,
+      key BLOB NOT NULL,
+      collapse TEXT,
+      high INTEGER NOT NULL,
+      live INTEGER NOT NULL,        -- the incarnation that handed it to a stream, or 0
+      body BLOB NOT NULL,
+      receipt BLOB NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX message_place ON message(device, number);
+
+    CREATE TABLE upstream(
+      id INTEGER PRIMARY KEY,
+      sender INTEGER NOT NULL,
+      number INTEGER NOT NULL,
+      expires INTEGER NOT NULL,
+      key BLOB NOT NULL,
+      device INTEGER,
+      message_id TEXT NOT NULL,
+      origin TEXT NOT NULL,
+      body BLOB NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX upstream_place ON upstream(sender, number);
+
+    CREATE TABLE journal(
+      id INTEGER PRIMARY KEY,
+      at INTEGER NOT NULL,          -- the latest of its entries
+      entries BLOB NOT NULL         -- packed, see JournalPacking
+    ) STRICT;
+
+    CREATE TABLE project(
+      id TEXT NOT NULL PRIMARY KEY,
+      sender INTEGER NOT NULL UNIQUE,
+      created INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE account_key(
+      id INTEGER PRIMARY KEY,
+      hash BLOB NOT NULL UNIQUE,
+      purpose TEXT NOT NULL,
+      sender INTEGER,
+      created INTEGER NOT NULL,
+      revoked INTEGER NOT NULL,
+      hint TEXT NOT NULL
+    ) STRICT;
+
+    CREATE TABLE setting(
+      name TEXT NOT NULL PRIMARY KEY,
+      value BLOB NOT NULL
+    ) STRICT, WITHOUT ROWID;
+
+    -- Written by the store itself: how often the file was opened.
+    CREATE TABLE opening(incarnation INTEGER NOT NULL) STRICT;
+    INSERT INTO opening VALUES (0);
+    """
+
+  /// Brings a file to the newest version and counts the opening.
+  /// - Returns: The incarnation: 1 for the first opening, rising.
+  static func prepare(_ connection: Connection) throws(StoreFault) -> Int64 {
+    do throws(SQLiteFailure) {
+      let mark = try connection.number("PRAGMA application_id")
+      let found = try Int(connection.number("PRAGMA user_version"))
+      let tables = try connection.number("SELECT count(*) FROM sqlite_schema")
+      guard mark == applicationID || (mark == 0 && found == 0 && tables == 0) else {
+        throw SQLiteFailure.corrupt("the database file belongs to another program")
+      }
+      guard found <= steps.count else {
+        // Typed throws allows one type here, so the newer schema leaves by the number below.
+        throw SQLiteFailure(code: newerSchema, detail: String(found))
+      }
+      try connection.execute("PRAGMA page_size = 4096")
+      try connection.execute("PRAGMA journal_mode = WAL")
+      for step in steps.indices.dropFirst(found) {
+        try connection.execute(
+          """
+          BEGIN IMMEDIATE;
+          \(steps[step])
+          PRAGMA application_id = \(applicationID);
+          PRAGMA user_version = \(step + 1);
+          COMMIT;
+          """)
+      }
+      try connection.execute("UPDATE opening SET incarnation = incarnation + 1")
+      return try connection.number("SELECT incarnation FROM opening")
+    } catch {
+      if error.code == newerSchema, let found = Int(error.detail) {
+        throw .schemaTooNew(found: found, known: steps.count)
+      }
+      throw error.fault
+    }
+  }
+
+  /// Not a code of SQLite's.
+  private static let newerSchema: Int32 = -1
+}
