@@ -104,7 +104,7 @@ let package = Package(
       "WeirCommand",
       [
         "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops",
-        "Telemetry", "TLSCore", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
+        "Telemetry", "TLSCore", "HTTPCore", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
     program("weir", ["WeirCommand"]),
 
