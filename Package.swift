@@ -133,6 +133,7 @@ let package = Package(
       "StoreTests", ["StoreConformance", "StoreSQLite", "Stores", "PushModel", "Bytes", "Seams"]),
     tests("TelemetryTests", ["Telemetry", "Bytes", "Seams"]),
     tests("EventLoopsTests", ["EventLoops", "Telemetry", "Bytes", "Seams", "CLinux"]),
+    tests("ConnectionsTests", ["Connections", "EventLoops", "TLSCore", "Bytes", "Seams", "CLinux"]),
     tests(
       "ConnectionServerTests",
       [
