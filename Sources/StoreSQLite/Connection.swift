@@ -1,8 +1,9 @@
 import CSQLite
 import Glibc
 
-/// One SQLite connection. It is opened, used and closed on one thread, hence without SQLite's own mutex and
-/// not `Sendable`.
+/// One SQLite connection.
+///
+/// It is opened, used and closed on one thread, hence without SQLite's own mutex and not `Sendable`.
 final class Connection {
   let pointer: OpaquePointer
 
@@ -132,7 +133,9 @@ final class Statement {
     }
   }
 
-  /// Steps once. True: a row is there to be read. False: done, and reset.
+  /// Steps once.
+  ///
+  /// True: a row is there to be read. False: done, and reset.
   func row() throws(SQLiteFailure) -> Bool {
     try check(sqlite3_step(pointer))
   }

@@ -2,7 +2,9 @@ import PushModel
 import Seams
 import Stores
 
-/// The reads that somebody waits for: backlog, look-ups, credentials, keys. Each is a few index probes.
+/// The reads that somebody waits for: backlog, look-ups, credentials, keys.
+///
+/// Each is a few index probes.
 final class QuickReader: Reader {
   let link: ReadConnection
   private let incarnation: Int64

@@ -182,7 +182,9 @@ package final class SQLiteStore: Store {
     submit(to: slow, done) { reader throws(SQLiteFailure) in .success(try work(reader)) }
   }
 
-  /// Limits the database to so many pages of 4 KiB, as a full disk would; nil lifts the limit. For tests.
+  /// Limits the database to so many pages of 4 KiB, as a full disk would; nil lifts the limit.
+  ///
+  /// For tests.
   package func limitPages(_ pages: Int?) async throws(StoreFault) {
     let result = await withCheckedContinuation { continuation in
       onWriter({ (result: Result<Void, StoreFault>) in continuation.resume(returning: result) }) {

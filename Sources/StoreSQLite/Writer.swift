@@ -96,7 +96,9 @@ final class Writer {
     }
   }
 
-  /// Back to what the last commit left. What was remembered may be from the lost transaction.
+  /// Back to what the last commit left.
+  ///
+  /// What was remembered may be from the lost transaction.
   private func rollBack() {
     // Some failures (full disk, I/O) have rolled back already; there is nothing to do then.
     if sqlite3_get_autocommit(connection.pointer) == 0 {
@@ -109,8 +111,10 @@ final class Writer {
   // MARK: Checkpoints
 
   /// Keeps the log short without stalling the hot path: at `backgroundFromPages` another thread copies it
-  /// into the database while commits go on. Under unbroken load that copy never quite catches up, so the log
-  /// could not start over; from `ownFromPages` on the writer copies the small rest between two groups.
+  /// into the database while commits go on.
+  ///
+  /// Under unbroken load that copy never quite catches up, so the log could not start over; from
+  /// `ownFromPages` on the writer copies the small rest between two groups.
   private func checkpoint() {
     let pages = Int(logPages.pointee)
     guard pages >= checkpoints.backgroundFromPages else {
