@@ -8,13 +8,16 @@ final class Connection {
   let pointer: OpaquePointer
 
   /// - Parameters:
+  ///   - fileSystem: A registered one in place of the default.
   ///   - readOnly: Refuses changes by statements; checkpoints are still allowed.
   ///   - cacheKiB: Bound of the page cache.
-  init(path: String, readOnly: Bool, cacheKiB: Int) throws(SQLiteFailure) {
+  init(
+    path: String, fileSystem: String?, readOnly: Bool, cacheKiB: Int
+  ) throws(SQLiteFailure) {
     var opened: OpaquePointer?
     let flags =
       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
-    let code = sqlite3_open_v2(path, &opened, flags, nil)
+    let code = sqlite3_open_v2(path, &opened, flags, fileSystem)
     guard code == SQLITE_OK, let opened else {
       let detail = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
       sqlite3_close_v2(opened)

@@ -11,8 +11,10 @@ final class QuickReader: Reader {
   private let page, overflowed, registration, device, deviceRegistrations: Statement
   private let projectRows, keyRows, settingRow: Statement
 
-  init(path: String, incarnation: Int64) throws(SQLiteFailure) {
-    link = try ReadConnection(path: path)
+  init(
+    path: String, _ options: SQLiteStore.Options, incarnation: Int64
+  ) throws(SQLiteFailure) {
+    link = try ReadConnection(path: path, options)
     let connection = link.connection
     self.incarnation = incarnation
     page = try connection.prepare(

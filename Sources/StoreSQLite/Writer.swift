@@ -34,7 +34,8 @@ final class Writer {
     opened: (Int64) -> Void
   ) throws(StoreFault) {
     do throws(SQLiteFailure) {
-      connection = try Connection(path: path, readOnly: false, cacheKiB: options.cacheKiB)
+      connection = try Connection(
+        path: path, fileSystem: options.fileSystem, readOnly: false, cacheKiB: options.cacheKiB)
     } catch { throw error.fault }
     incarnation = try Schema.prepare(connection)
     do throws(SQLiteFailure) {
