@@ -51,8 +51,8 @@ package final class MemoryStore: Store {
 
   /// - Parameter beforeWrite: Asked before each call that may change something, outside the store's lock.
   package init(
-    limits: StoreLimits = StoreLimits(), beforeWrite: (@Sendable (Call) -> Fate)? = nil,
-    deliver: @escaping Deliver = { $0() }
+    limits: StoreLimits = StoreLimits(), deliver: @escaping Deliver = { $0() },
+    beforeWrite: (@Sendable (Call) -> Fate)? = nil
   ) {
     state = Mutex(State(contents: MemoryContents(limits: limits), beforeWrite: beforeWrite))
     self.deliver = deliver
