@@ -32,7 +32,9 @@ package final class ChildProcess: Sendable {
     process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     if let directory { process.currentDirectoryURL = URL(fileURLWithPath: directory) }
     process.standardInput = FileHandle.nullDevice
-    if !FileManager.default.fileExists(atPath: errors) { _ = FileManager.default.createFile(atPath: errors, contents: nil) }
+    if !FileManager.default.fileExists(atPath: errors) {
+      _ = FileManager.default.createFile(atPath: errors, contents: nil)
+    }
     let errorFile = try FileHandle(forWritingTo: URL(fileURLWithPath: errors))
     try errorFile.seekToEnd()
     process.standardError = errorFile

@@ -22,7 +22,8 @@ public struct TestHTTPFailure: Error, Sendable, CustomStringConvertible {
 /// One request a connection, over the project's own client exchange.
 enum TestHTTP {
   static func request(
-    port: Int, authority: String?, _ method: String, _ target: String, headers: [String: String], body: String,
+    port: Int, authority: String?, _ method: String, _ target: String, headers: [String: String],
+    body: String,
     within time: Duration
   ) async throws -> TestHTTPAnswer {
     let line = try await TestLine.connect(port: port, authority: authority, protocols: [], within: time)

@@ -22,7 +22,8 @@ package struct ElementScanner {
   }
 
   private enum Lex: UInt8 {
-    case text, lessThan, name, startTag, slash, doubleQuoted, singleQuoted, endName, endTag, bang, cdata, question
+    case text, lessThan, name, startTag, slash, doubleQuoted, singleQuoted, endName, endTag, bang, cdata,
+      question
   }
 
   private var lex = Lex.text

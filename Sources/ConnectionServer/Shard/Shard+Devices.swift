@@ -1,8 +1,8 @@
-import Telemetry
 import DeliveryCore
 import PushModel
 import Seams
 import Stores
+import Telemetry
 
 extension Shard {
   /// A device has bound its stream on this loop, which is its home, and the store granted it the stream.
@@ -71,11 +71,13 @@ extension Shard {
         break
       }
       if slot.settling.contains(row.number) || slot.inFlight.contains(row.key) { continue }
+      slot.waitingCount = max(0, slot.waitingCount - 1)
       if row.expires <= wall {
         end(Downstream(row), .expired)
       } else {
         hand(Downstream(row), to: slot)
       }
     }
+    if !slot.behind { slot.waitingCount = 0 }
   }
 }

@@ -1,8 +1,8 @@
-import Telemetry
 import DeliveryCore
 import PushModel
 import Seams
 import Stores
+import Telemetry
 
 extension Shard {
   /// Takes a valid message for a device at home here: to the device's stream if that has room, and to the
@@ -12,9 +12,17 @@ extension Shard {
       refuse(record, .serviceUnavailable, "The store is behind; retry after a second")
       return
     }
-    note(record, .accepted)
     let slot = devices[record.device]
     let open = slot.map { hasRoom($0) } ?? false
+    if let slot, !open, !record.isNowOrNever {
+      guard slot.waitingCount < tuning.connectedBacklogMax else {
+        refuse(record, .deviceMessageRateExceeded, "The device reads too slowly; wait before sending it more")
+        return
+      }
+      slot.waitingCount += 1
+      record.isAwaited = true
+    }
+    note(record, .accepted)
     if let slot, open { hand(record, to: slot) }
     guard case .never = record.write else {
       if !open { slot?.behind = true }

@@ -143,6 +143,8 @@ struct ShardTuning: Sendable {
   var repeatPause: Duration = .milliseconds(50)
   /// Messages a device's stream may hold unacked.
   var deviceWindow = 100
+  /// Messages that may wait in the store for a connected device that lags behind its senders; more are refused.
+  var connectedBacklogMax = 10_000
   /// Messages in memory, not yet durable, at which new ones are refused as SERVICE_UNAVAILABLE.
   var unwrittenMax = 200_000
   /// Upstream messages of one sender kept in memory beside the store.
