@@ -25,6 +25,7 @@ import Testing
   @Test func manyLoginsOfOneDeviceLeaveOne() async throws {
     try await TestServer.run { address in
       let registered = try await address.registerDevice()
+      let sender = try await address.connectAppServer()
       let streams = try await withThrowingTaskGroup(of: TestStream?.self) { group in
         // A stream may be replaced before its bind is answered.
         for _ in 0..<10 { group.addTask { try? await address.connect(registered) } }
@@ -32,19 +33,32 @@ import Testing
         for try await stream in group { if let stream { streams.append(stream) } }
         return streams
       }
-      let sender = try await address.connectAppServer()
-      sender.sendMessage(to: registered.token, id: "m1", data: ["n": "1"])
-      var deliveries = 0
-      for stream in streams {
-        switch try await stream.next() {
-        case .stanza(let stanza) where stanza.payload?["data", "n"] == "1":
-          deliveries += 1
-          if let payload = stanza.payload { stream.acknowledgeDelivery(payload) }
-        case .stanza(let stanza): #expect(stanza.name == "error" && stanza.children.contains("conflict"))
-        case let other: Issue.record("\(other)")
+      try await withThrowingTaskGroup(of: TestStream.Item.self) { group in
+        for stream in streams { group.addTask { try await stream.next() } }
+        for _ in 1..<max(1, streams.count) {
+          guard case .stanza(let stanza)? = try await group.next() else { throw WrongEnd() }
+          #expect(stanza.name == "error" && stanza.children.contains("conflict"), "\(stanza.text)")
         }
+        sender.sendMessage(to: registered.token, id: "m1", data: ["n": "1"])
+        guard case .stanza(let stanza)? = try await group.next() else { throw WrongEnd() }
+        #expect(stanza.payload?["data", "n"] == "1", "\(stanza.text)")
       }
-      #expect(deliveries == 1)
+    }
+  }
+
+  @Test func aMessageSentWhileItsDeviceConnectsArrives() async throws {
+    try await TestServer.run { address in
+      let registered = try await address.registerDevice()
+      let sender = try await address.connectAppServer()
+      for round in 0..<100 {
+        let device = try await address.connect(registered)
+        sender.sendMessage(to: registered.token, id: "m-\(round)", data: ["n": "\(round)"])
+        let delivered = try await device.nextPayload()
+        #expect(delivered["data", "n"] == "\(round)")
+        device.acknowledgeDelivery(delivered)
+        #expect(try await sender.nextPayload()["message_type"] == "ack")
+        device.close()
+      }
     }
   }
 
@@ -141,7 +155,7 @@ import Testing
       $0.limits["streams-per-sender"] = 2
     } _: { address in
       let first = try await address.connectAppServer()
-      _ = try await address.connectAppServer()
+      let second = try await address.connectAppServer()
       let third = try await address.connectAppServer()
       try await third.waitForStreamError("policy-violation")
       first.close()
@@ -151,6 +165,8 @@ import Testing
         guard case .stanza(let stanza) = try await stream.next() else { return false }
         return stanza.payload?["message_id"] == "m1"
       }
+      second.sendMessage(to: "no-token", id: "m2")
+      #expect(try await second.nextPayload()["message_id"] == "m2")
     }
   }
 
@@ -174,3 +190,5 @@ import Testing
     }
   }
 }
+
+private struct WrongEnd: Error {}

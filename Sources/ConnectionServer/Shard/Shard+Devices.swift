@@ -37,6 +37,8 @@ extension Shard {
   func pump(_ slot: DeviceSlot) {
     guard slot.behind, !slot.reading, slot.inFlight.count <= tuning.deviceWindow / 2 else { return }
     slot.reading = true
+    // What comes from here on may be missed by the read, and says so.
+    slot.behind = false
     let post = post
     let (index, device, epoch) = (index, slot.device, slot.epoch)
     // More than a window, since rows that are in flight already come again.
@@ -48,29 +50,36 @@ extension Shard {
   func backlogRead(_ device: DeviceNumber, _ epoch: Int64, _ result: Result<Backlog, StoreFault>) {
     guard let slot = devices[device], slot.epoch == epoch else { return }
     slot.reading = false
-    defer {
-      for number in slot.settledDuringRead { slot.settling.remove(number) }
-      slot.settledDuringRead = []
-    }
-    guard case .success(let page) = result else {
-      // The device stays behind; the next ack or message pumps again.
+    let isFull: Bool
+    switch result {
+    case .success(let page):
+      isFull = !hand(page, to: slot)
+      if isFull || page.hasMore { slot.behind = true }
+      if !slot.behind { slot.waitingCount = 0 }
+    case .failure:
+      // The next ack or message pumps again.
+      slot.behind = true
+      isFull = true
       counters.storeFaults.add(1)
-      return
     }
+    for number in slot.settledDuringRead { slot.settling.remove(number) }
+    slot.settledDuringRead = []
+    // A full window is pumped by the acks to come.
+    if !isFull { pump(slot) }
+  }
+
+  /// - Returns: False when the stream has no room for all of it.
+  private func hand(_ page: Backlog, to slot: DeviceSlot) -> Bool {
     if page.overflowed > 0 {
       slot.stream.tellDeleted(count: page.overflowed)
-      writing.clearOverflow(device, now: now)
+      writing.clearOverflow(slot.device, now: now)
     }
-    slot.behind = page.hasMore
     for row in page.messages {
+      if slot.settling.contains(row.number) || slot.inFlight.contains(row.key) { continue }
       // One message always fits; the acks of what is on its way bring the rest.
       guard slot.inFlight.count < tuning.deviceWindow,
         slot.inFlight.isEmpty || slot.stream.backlogBytes < limits.writeBacklogBytesMax / 2
-      else {
-        slot.behind = true
-        break
-      }
-      if slot.settling.contains(row.number) || slot.inFlight.contains(row.key) { continue }
+      else { return false }
       slot.waitingCount = max(0, slot.waitingCount - 1)
       if row.expires <= wall {
         end(Downstream(row), .expired)
@@ -78,6 +87,6 @@ extension Shard {
         hand(Downstream(row), to: slot)
       }
     }
-    if !slot.behind { slot.waitingCount = 0 }
+    return true
   }
 }

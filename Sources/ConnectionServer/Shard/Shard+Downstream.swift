@@ -35,7 +35,7 @@ extension Shard {
   }
 
   func hasRoom(_ slot: DeviceSlot) -> Bool {
-    !slot.behind && slot.inFlight.count < tuning.deviceWindow
+    !slot.behind && !slot.reading && slot.inFlight.count < tuning.deviceWindow
       && slot.stream.backlogBytes < limits.writeBacklogBytesMax / 2
   }
 
