@@ -12,6 +12,7 @@ extension Shard {
       old.stream.replaced()
     }
     let slot = DeviceSlot(device: device, stream: stream, epoch: epoch)
+    slot.settling = settlingOfAbsent.removeValue(forKey: device) ?? []
     devices[device] = slot
     pump(slot)
     return slot
@@ -21,6 +22,9 @@ extension Shard {
   func deviceClosed(_ slot: DeviceSlot) {
     guard devices[slot.device] === slot else { return }
     devices[slot.device] = nil
+    // What it acked may still be in the store when it comes back.
+    slot.settling.subtract(slot.settledDuringRead)
+    if !slot.settling.isEmpty { settlingOfAbsent[slot.device] = slot.settling }
     for record in slot.inFlight.removeAll() {
       record.handed = false
       if case .never = record.write {

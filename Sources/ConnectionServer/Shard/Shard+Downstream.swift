@@ -69,6 +69,7 @@ extension Shard {
       journal(record, state)
     case .submitted:
       record.ended = state
+      markSettling(record.device, record.number)
     case .durable:
       settle(record.device, record.number)
       journal(record, state)
@@ -77,8 +78,17 @@ extension Shard {
     }
   }
 
+  /// From now on no read of the store hands this message out, until its row is gone.
+  private func markSettling(_ device: DeviceNumber, _ number: MessageNumber) {
+    if let slot = devices[device] {
+      slot.settling.insert(number)
+    } else {
+      settlingOfAbsent[device, default: []].insert(number)
+    }
+  }
+
   func settle(_ device: DeviceNumber, _ number: MessageNumber) {
-    devices[device]?.settling.insert(number)
+    markSettling(device, number)
     writing.settle(device, number, now: now)
   }
 

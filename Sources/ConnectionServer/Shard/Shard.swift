@@ -42,6 +42,8 @@ final class Shard {
 
   // Devices at home here that are connected.
   var devices: [DeviceNumber: DeviceSlot] = [:]
+  /// As ``DeviceSlot/settling``, of devices that are not connected; gone with the write that removes the rows.
+  var settlingOfAbsent: [DeviceNumber: Set<MessageNumber>] = [:]
   // Senders at home here.
   var desks: [SenderID: UpstreamDesk] = [:]
   var upstreamSeen: DedupeWindow
