@@ -104,7 +104,7 @@ let package = Package(
       "WeirCommand",
       [
         "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops",
-        "Telemetry", "TLSCore", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
+        "Telemetry", "TLSCore", "HTTPCore", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
     program("weir", ["WeirCommand"]),
 
@@ -129,10 +129,19 @@ let package = Package(
     tests("DeliveryCoreTests", ["DeliveryCore", "PushModel", "Bytes", "Seams"]),
     tests(
       "PushXMPPTests", ["PushXMPP", "XMPPCore", "XMLCore", "PushModel", "JSONCore", "Bytes"]),
+    program(
+      "store-crasher", ["StoreSQLite", "Stores", "PushModel", "Bytes", "Seams"],
+      path: "Tests/StoreCrasher"),
+    .target(name: "CFaultVFS", dependencies: ["CSQLite"], path: "Tests/CFaultVFS"),
     tests(
-      "StoreTests", ["StoreConformance", "StoreSQLite", "Stores", "PushModel", "Bytes", "Seams"]),
+      "StoreTests",
+      [
+        "StoreConformance", "StoreSQLite", "Stores", "PushModel", "Bytes", "Seams", "CSQLite",
+        "CFaultVFS", "store-crasher",
+      ]),
     tests("TelemetryTests", ["Telemetry", "Bytes", "Seams"]),
     tests("EventLoopsTests", ["EventLoops", "Telemetry", "Bytes", "Seams", "CLinux"]),
+    tests("ConnectionsTests", ["Connections", "EventLoops", "TLSCore", "Bytes", "Seams", "CLinux"]),
     tests(
       "ConnectionServerTests",
       [

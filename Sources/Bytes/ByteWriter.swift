@@ -22,7 +22,9 @@ package struct ByteWriter: Sendable {
   }
 
   package mutating func append(_ text: String) {
-    bytes.append(contentsOf: text.utf8)
+    // Native strings lend their bytes, which is one copy and no walk.
+    let lent: Void? = text.utf8.withContiguousStorageIfAvailable { bytes.append(contentsOf: $0) }
+    if lent == nil { bytes.append(contentsOf: text.utf8) }
   }
 
   package mutating func append(_ more: [UInt8]) {
@@ -39,25 +41,33 @@ package struct ByteWriter: Sendable {
 
   /// Appends a number in decimal digits.
   package mutating func append(decimal value: Int64) {
-    if value < 0 {
-      bytes.append(UInt8(ascii: "-"))
+    withUnsafeTemporaryAllocation(byteCount: 20, alignment: 1) { digits in
+      var rest = value.magnitude
+      // proof: 64 bits have at most 19 digits, and a sign before them.
+      var at = digits.count
+      repeat {
+        at &-= 1
+        digits[at] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10)
+        rest /= 10
+      } while rest > 0
+      if value < 0 {
+        at &-= 1
+        digits[at] = UInt8(ascii: "-")
+      }
+      bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: digits[at...]))
     }
-    var rest = value.magnitude
-    let start = bytes.count
-    repeat {
-      bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
-      rest /= 10
-    } while rest > 0
-    bytes[start...].reverse()
   }
 
   /// Appends 16 lower-case hex digits, most significant first.
   package mutating func append(hex value: UInt64) {
-    var shift = 60
-    while shift >= 0 {
-      let digit = UInt8(truncatingIfNeeded: (value >> UInt64(shift)) & 0xF)
-      bytes.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
-      shift -= 4
+    withUnsafeTemporaryAllocation(byteCount: 16, alignment: 1) { digits in
+      var rest = value
+      for at in stride(from: 15, through: 0, by: -1) {
+        let digit = UInt8(truncatingIfNeeded: rest & 0xF)
+        digits[at] = digit < 10 ? UInt8(ascii: "0") &+ digit : UInt8(ascii: "a") &+ digit &- 10
+        rest >>= 4
+      }
+      bytes.append(contentsOf: UnsafeRawBufferPointer(digits))
     }
   }
 

@@ -160,6 +160,8 @@ package final class TCPStream: LoopHandle {
 
   fileprivate func read(_ count: Int, _ buffer: UnsafeRawPointer?) {
     loop.beginCallback()
+    // A write has failed and is about to be reported; what a read says then is only its echo.
+    guard fault == nil else { return }
     if count > 0 {
       delegate?.received(UnsafeRawBufferPointer(start: buffer, count: count))
     } else if count == Int(UV_EOF.rawValue) {

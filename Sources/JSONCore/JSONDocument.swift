@@ -2,17 +2,23 @@
 package enum JSONKind: UInt8, Sendable, CaseIterable {
   case object, array, string, number, `true`, `false`, null
 
-  package var isBoolean: Bool { self == .true || self == .false }
+  @inlinable
+  package var isBoolean: Bool {
+    switch self {
+    case .true, .false: true
+    default: false
+    }
+  }
 }
 
 /// One member of an object: where its name and its value stand.
 package struct JSONMember: Sendable {
   package let name: JSONString
-  package fileprivate(set) var kind: JSONKind
-  private let start32: Int32
-  fileprivate var end32: Int32
-  fileprivate var decoded32: Int32
-  fileprivate var next32: Int32
+  package let kind: JSONKind
+  @usableFromInline let start32: Int32
+  @usableFromInline var end32: Int32
+  @usableFromInline var decoded32: Int32
+  @usableFromInline var next32: Int32
 
   fileprivate init(name: JSONString, kind: JSONKind, start: Int, end: Int, decodedCount: Int, next: Int) {
     self.name = name
@@ -24,18 +30,22 @@ package struct JSONMember: Sendable {
   }
 
   /// The whole value, of a string with its quotes.
+  @inlinable
   package var value: JSONRange { JSONRange(start: Int(start32), end: Int(end32)) }
 
   /// The value's content when it is a string.
+  @inlinable
   package var string: JSONString? {
-    guard kind == .string else { return nil }
+    guard case .string = kind else { return nil }
     return JSONString(start: Int(start32) &+ 1, end: Int(end32) &- 1, decodedCount: Int(decoded32))
   }
 
   /// Bytes that size limits count: of a string its decoded UTF-8, of anything else its text as it came.
+  @inlinable
   package var decodedCount: Int { Int(decoded32) }
 
   /// Index in ``JSONDocument/members`` of the next member of the same object, or behind its last.
+  @inlinable
   package var next: Int { Int(next32) }
 }
 
@@ -72,8 +82,10 @@ package struct JSONDocument: Sendable {
   }
 
   /// The members of the object that `index` holds, to be walked with ``JSONMember/next``.
+  @inlinable
   package func children(of index: Int) -> Range<Int> {
-    members[index].kind == .object ? index + 1..<members[index].next : index..<index
+    if case .object = members[index].kind { return index + 1..<members[index].next }
+    return index..<index
   }
 
   /// Reads `text`; what was known of the last one is forgotten.

@@ -5,29 +5,36 @@ import Glibc
 /// It is a place and not the text; each reading names the text again. Handing another text than the one it
 /// was found in is a mistake of the caller and traps when the place lies outside.
 package struct JSONString: Hashable, Sendable {
-  private let start32: Int32
-  private let end32: Int32
-  private let decoded32: Int32
+  @usableFromInline let start32: Int32
+  @usableFromInline let end32: Int32
+  @usableFromInline let decoded32: Int32
 
   /// - Parameters:
   ///   - start: First byte of the content.
   ///   - end: The closing quote.
   ///   - decodedCount: UTF-8 bytes of the value.
+  @inlinable
   package init(start: Int, end: Int, decodedCount: Int) {
     start32 = Int32(truncatingIfNeeded: start)
     end32 = Int32(truncatingIfNeeded: end)
     decoded32 = Int32(truncatingIfNeeded: decodedCount)
   }
 
+  @inlinable
   package var start: Int { Int(start32) }
+  @inlinable
   package var end: Int { Int(end32) }
   /// UTF-8 bytes of the value: what size limits count.
+  @inlinable
   package var decodedCount: Int { Int(decoded32) }
   /// The raw form is not the value: it holds at least one escape.
+  @inlinable
   package var isEscaped: Bool { end32 &- start32 != decoded32 }
+  @inlinable
   package var isEmpty: Bool { end32 == start32 }
 
   /// The content as it came, escapes and all: ready to stand between quotes in another JSON text.
+  @inlinable
   package func raw(in text: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
     JSONRange(start: start, end: end).raw(in: text)
   }
@@ -49,6 +56,7 @@ package struct JSONString: Hashable, Sendable {
   }
 
   /// Lends the value's UTF-8 bytes; they are copied only when there is an escape.
+  @inlinable
   package func withDecoded<Result>(
     in text: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Result
   ) -> Result {
@@ -135,19 +143,24 @@ extension UTF8 {
 
 /// Where a value stands in a JSON text that was read; of a string with its quotes.
 package struct JSONRange: Hashable, Sendable {
-  private let start32: Int32
-  private let end32: Int32
+  @usableFromInline let start32: Int32
+  @usableFromInline let end32: Int32
 
+  @inlinable
   package init(start: Int, end: Int) {
     start32 = Int32(truncatingIfNeeded: start)
     end32 = Int32(truncatingIfNeeded: end)
   }
 
+  @inlinable
   package var start: Int { Int(start32) }
+  @inlinable
   package var end: Int { Int(end32) }
+  @inlinable
   package var count: Int { Int(end32 &- start32) }
 
   /// The bytes as they came.
+  @inlinable
   package func raw(in text: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
     precondition(start >= 0 && start <= end && end <= text.count, "a place of another text")
     return UnsafeRawBufferPointer(rebasing: text[start..<end])

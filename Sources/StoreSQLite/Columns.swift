@@ -12,7 +12,9 @@ extension MessageNumber {
 }
 
 extension Statement {
-  /// 16 bytes, most significant first. Stays in place while `body` runs.
+  /// 16 bytes, most significant first.
+  ///
+  /// Stays in place while `body` runs.
   func withKey<Value>(_ index: Int32, _ key: MessageKey, _ body: () -> Value) -> Value {
     withUnsafeBytes(of: (key.hash.high.bigEndian, key.hash.low.bigEndian)) { bytes in
       bindInPlace(index, blob: bytes)

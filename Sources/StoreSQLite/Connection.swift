@@ -1,19 +1,23 @@
 import CSQLite
 import Glibc
 
-/// One SQLite connection. It is opened, used and closed on one thread, hence without SQLite's own mutex and
-/// not `Sendable`.
+/// One SQLite connection.
+///
+/// It is opened, used and closed on one thread, hence without SQLite's own mutex and not `Sendable`.
 final class Connection {
   let pointer: OpaquePointer
 
   /// - Parameters:
+  ///   - fileSystem: A registered one in place of the default.
   ///   - readOnly: Refuses changes by statements; checkpoints are still allowed.
   ///   - cacheKiB: Bound of the page cache.
-  init(path: String, readOnly: Bool, cacheKiB: Int) throws(SQLiteFailure) {
+  init(
+    path: String, fileSystem: String?, readOnly: Bool, cacheKiB: Int
+  ) throws(SQLiteFailure) {
     var opened: OpaquePointer?
     let flags =
       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
-    let code = sqlite3_open_v2(path, &opened, flags, nil)
+    let code = sqlite3_open_v2(path, &opened, flags, fileSystem)
     guard code == SQLITE_OK, let opened else {
       let detail = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
       sqlite3_close_v2(opened)
@@ -132,7 +136,9 @@ final class Statement {
     }
   }
 
-  /// Steps once. True: a row is there to be read. False: done, and reset.
+  /// Steps once.
+  ///
+  /// True: a row is there to be read. False: done, and reset.
   func row() throws(SQLiteFailure) -> Bool {
     try check(sqlite3_step(pointer))
   }

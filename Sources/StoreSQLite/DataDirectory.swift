@@ -40,6 +40,8 @@ final class DataDirectory: Sendable {
     return path + "/" + name
   }
 
-  /// Lets the directory go. Call it once, last.
+  /// Lets the directory go.
+  ///
+  /// Call it once, last.
   func unlock() { close(lockFile) }
 }

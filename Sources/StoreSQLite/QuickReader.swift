@@ -2,15 +2,19 @@ import PushModel
 import Seams
 import Stores
 
-/// The reads that somebody waits for: backlog, look-ups, credentials, keys. Each is a few index probes.
+/// The reads that somebody waits for: backlog, look-ups, credentials, keys.
+///
+/// Each is a few index probes.
 final class QuickReader: Reader {
   let link: ReadConnection
   private let incarnation: Int64
   private let page, overflowed, registration, device, deviceRegistrations: Statement
   private let projectRows, keyRows, settingRow: Statement
 
-  init(path: String, incarnation: Int64) throws(SQLiteFailure) {
-    link = try ReadConnection(path: path)
+  init(
+    path: String, _ options: SQLiteStore.Options, incarnation: Int64
+  ) throws(SQLiteFailure) {
+    link = try ReadConnection(path: path, options)
     let connection = link.connection
     self.incarnation = incarnation
     page = try connection.prepare(

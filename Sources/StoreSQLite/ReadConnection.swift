@@ -6,8 +6,9 @@ final class ReadConnection {
   private let begin: Statement
   private let commit: Statement
 
-  init(path: String) throws(SQLiteFailure) {
-    connection = try Connection(path: path, readOnly: true, cacheKiB: 8_192)
+  init(path: String, _ options: SQLiteStore.Options) throws(SQLiteFailure) {
+    connection = try Connection(
+      path: path, fileSystem: options.fileSystem, readOnly: true, cacheKiB: min(8_192, options.cacheKiB))
     begin = try connection.prepare("BEGIN")
     commit = try connection.prepare("COMMIT")
   }

@@ -21,6 +21,8 @@ package final class SQLiteStore: Store {
     package var cacheKiB = 65_536
     /// Log size in pages of 4 KiB from which it is copied into the database in the background.
     package var checkpointPages = 4_096
+    /// A registered SQLite file system in place of the default one; for tests.
+    package var fileSystem: String?
 
     package init(limits: StoreLimits = StoreLimits()) { self.limits = limits }
   }
@@ -61,7 +63,7 @@ package final class SQLiteStore: Store {
           name: "store-read", queueMax: options.readsWaitingMax, batchMax: 64,
           make: { () throws(StoreFault) in
             do throws(SQLiteFailure) {
-              return try QuickReader(path: file, incarnation: number)
+              return try QuickReader(path: file, options, incarnation: number)
             } catch { throw error.fault }
           },
           serve: { serveReads($0, $1) })
@@ -70,7 +72,7 @@ package final class SQLiteStore: Store {
             name: "store-scan", queueMax: options.readsWaitingMax, batchMax: 1,
             make: { () throws(StoreFault) in
               do throws(SQLiteFailure) {
-                return try SlowReader(path: file, incarnation: number)
+                return try SlowReader(path: file, options, incarnation: number)
               } catch { throw error.fault }
             },
             serve: { serveReads($0, $1) })
@@ -182,7 +184,9 @@ package final class SQLiteStore: Store {
     submit(to: slow, done) { reader throws(SQLiteFailure) in .success(try work(reader)) }
   }
 
-  /// Limits the database to so many pages of 4 KiB, as a full disk would; nil lifts the limit. For tests.
+  /// Limits the database to so many pages of 4 KiB, as a full disk would; nil lifts the limit.
+  ///
+  /// For tests.
   package func limitPages(_ pages: Int?) async throws(StoreFault) {
     let result = await withCheckedContinuation { continuation in
       onWriter({ (result: Result<Void, StoreFault>) in continuation.resume(returning: result) }) {

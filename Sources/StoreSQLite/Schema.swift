@@ -1,16 +1,22 @@
 import Stores
 
-/// The tables, as a list of steps forward. `PRAGMA user_version` holds how many were taken.
+/// The tables, as a list of steps forward.
+///
+/// `PRAGMA user_version` holds how many were taken.
 enum Schema {
   /// Marks the file as ours: "Weir".
   static let applicationID: Int64 = 0x5765_6972
 
-  /// Step n takes a file of version n to n + 1. Steps that were released are never changed.
+  /// Step n takes a file of version n to n + 1.
+  ///
+  /// Steps that were released are never changed.
   static let steps: [String] = [first]
 
   /// Messages stand in the order of writing, with one small index beside: inserts append to the table and
-  /// touch an index page each. As `WITHOUT ROWID` with (device, number) as key every insert rewrites a page
-  /// of bodies, which was 3 to 4 times slower. `expires` has no index for the same reason; see `sweep`.
+  /// touch an index page each.
+  ///
+  /// As `WITHOUT ROWID` with (device, number) as key every insert rewrites a page of bodies, which was 3 to 4
+  /// times slower. `expires` has no index for the same reason; see `sweep`.
   private static let first = """
     CREATE TABLE device(
       number INTEGER PRIMARY KEY,

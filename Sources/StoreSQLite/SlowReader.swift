@@ -28,8 +28,10 @@ final class SlowReader: Reader {
   /// Rows that one sweep looks at in each table; some milliseconds when they are in memory.
   static let sweepSlice = 4_096
 
-  init(path: String, incarnation: Int64) throws(SQLiteFailure) {
-    link = try ReadConnection(path: path)
+  init(
+    path: String, _ options: SQLiteStore.Options, incarnation: Int64
+  ) throws(SQLiteFailure) {
+    link = try ReadConnection(path: path, options)
     let connection = link.connection
     self.incarnation = incarnation
     byKey = try connection.prepare(

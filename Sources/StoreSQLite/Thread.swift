@@ -41,7 +41,9 @@ private func threadMain(_ raw: UnsafeMutableRawPointer?) -> UnsafeMutableRawPoin
   return nil
 }
 
-/// Starts a detached thread. False when the system refuses; then `run` is never called.
+/// Starts a detached thread.
+///
+/// False when the system refuses; then `run` is never called.
 /// - Parameter name: At most 15 bytes, for debuggers.
 func startThread(name: String, _ run: @escaping @Sendable () -> Void) -> Bool {
   let body = Unmanaged.passRetained(ThreadBody(name: name, run: run))

@@ -4,13 +4,17 @@ import Synchronization
 
 /// One piece of work for a thread that owns a `Context`.
 struct Job<Context>: Sendable {
-  /// Does the work. What it returns is called once the work is durable.
+  /// Does the work.
+  ///
+  /// What it returns is called once the work is durable.
   let run: @Sendable (Context) throws(SQLiteFailure) -> @Sendable () -> Void
   /// Answers in place of `run`'s return.
   let fail: @Sendable (StoreFault) -> Void
 }
 
-/// A thread that makes a `Context`, serves jobs with it in batches, and ends it. The context never leaves it.
+/// A thread that makes a `Context`, serves jobs with it in batches, and ends it.
+///
+/// The context never leaves it.
 final class WorkThread<Context>: Sendable {
   private struct State: Sendable {
     var queue: [Job<Context>] = []
@@ -107,7 +111,9 @@ final class WorkThread<Context>: Sendable {
   /// Jobs that wait now.
   var waiting: Int { state.withLock { $0.queue.count } }
 
-  /// Lets the thread finish what was submitted, end its context and call `atEnd`. The first call counts.
+  /// Lets the thread finish what was submitted, end its context and call `atEnd`.
+  ///
+  /// The first call counts.
   func close(_ atEnd: @escaping @Sendable () -> Void) {
     state.withLock { state in
       guard !state.closed else { return }

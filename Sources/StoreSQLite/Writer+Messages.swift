@@ -113,7 +113,9 @@ extension Writer {
     return try statements.messageExists.row()
   }
 
-  /// False when the number is there already. Bodies and texts are read in place, not copied.
+  /// False when the number is there already.
+  ///
+  /// Bodies and texts are read in place, not copied.
   private func insert(_ row: StoredMessage, on shelf: Shelf) throws(SQLiteFailure) -> Bool {
     let statement = statements.insertMessage
     let live = row.live && shelf.held

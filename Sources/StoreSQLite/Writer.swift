@@ -34,7 +34,8 @@ final class Writer {
     opened: (Int64) -> Void
   ) throws(StoreFault) {
     do throws(SQLiteFailure) {
-      connection = try Connection(path: path, readOnly: false, cacheKiB: options.cacheKiB)
+      connection = try Connection(
+        path: path, fileSystem: options.fileSystem, readOnly: false, cacheKiB: options.cacheKiB)
     } catch { throw error.fault }
     incarnation = try Schema.prepare(connection)
     do throws(SQLiteFailure) {
@@ -96,7 +97,9 @@ final class Writer {
     }
   }
 
-  /// Back to what the last commit left. What was remembered may be from the lost transaction.
+  /// Back to what the last commit left.
+  ///
+  /// What was remembered may be from the lost transaction.
   private func rollBack() {
     // Some failures (full disk, I/O) have rolled back already; there is nothing to do then.
     if sqlite3_get_autocommit(connection.pointer) == 0 {
@@ -109,8 +112,10 @@ final class Writer {
   // MARK: Checkpoints
 
   /// Keeps the log short without stalling the hot path: at `backgroundFromPages` another thread copies it
-  /// into the database while commits go on. Under unbroken load that copy never quite catches up, so the log
-  /// could not start over; from `ownFromPages` on the writer copies the small rest between two groups.
+  /// into the database while commits go on.
+  ///
+  /// Under unbroken load that copy never quite catches up, so the log could not start over; from
+  /// `ownFromPages` on the writer copies the small rest between two groups.
   private func checkpoint() {
     let pages = Int(logPages.pointee)
     guard pages >= checkpoints.backgroundFromPages else {

@@ -1,7 +1,9 @@
 package import PushModel
 package import Seams
 
-/// Turns one completion into a return. For the edges: administration, tests, start; never per message.
+/// Turns one completion into a return.
+///
+/// For the edges: administration, tests, start; never per message.
 private func answer<Value: Sendable>(
   _ call: (@escaping Completion<Value>) -> Void
 ) async throws(StoreFault) -> Value {

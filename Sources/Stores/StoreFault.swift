@@ -1,4 +1,6 @@
-/// Why a store call did not give its answer. The caller keeps what it sent: nothing is lost by a fault.
+/// Why a store call did not give its answer.
+///
+/// The caller keeps what it sent: nothing is lost by a fault.
 package enum StoreFault: Error, Sendable, Equatable {
   /// The store cannot be reached or written now. With `outcomeUnknown` a write may have taken place; the
   /// same batch with the same numbers may be sent again without harm.

@@ -1,8 +1,11 @@
 /// What a store holds for one device at most.
 package struct StoreLimits: Sendable, Hashable {
-  /// Non-collapsible messages of a device; the row that would pass it discards them all. Default 100.
+  /// Non-collapsible messages of a device; the row that would pass it discards them all.
+  ///
+  /// Default 100.
   package var storedPerDeviceMax: Int
   /// Distinct collapse keys of a device; beyond it the row with the lowest number ends as collapsed.
+  ///
   /// Default 4.
   package var collapseKeysPerDeviceMax: Int
 

@@ -9,15 +9,19 @@ package struct StoredMessage: Sendable, Equatable {
   /// The app of the registration it is for: what is dropped when that registration goes away.
   package var app: String
   package var key: MessageKey
-  /// App and collapse key, joined by the caller; the row of the device with the highest number among those
-  /// of the same value stays, the others end as collapsed. Nil: not collapsible, counts towards the cap.
+  /// App and collapse key, joined by the caller; the row of the device with the highest number among those of
+  /// the same value stays, the others end as collapsed.
+  ///
+  /// Nil: not collapsible, counts towards the cap.
   package var collapse: String?
   /// From this time on the message is expired.
   package var expires: WallTime
   package var highPriority: Bool
-  /// Handed to the device's open stream at the same time. Such a row never triggers the cap, yet counts
-  /// towards it, and overflow does not discard it. The flag falls when the stream is released or claimed
-  /// again and when the store restarts; it is not set for a device whose stream nobody holds.
+  /// Handed to the device's open stream at the same time.
+  ///
+  /// Such a row never triggers the cap, yet counts towards it, and overflow does not discard it. The flag
+  /// falls when the stream is released or claimed again and when the store restarts; it is not set for a
+  /// device whose stream nobody holds.
   package var live: Bool
   /// The JSON object that the device receives, UTF-8, complete.
   package var body: [UInt8]

@@ -77,8 +77,10 @@ package struct WriteOutcome: Sendable, Equatable {
 
   /// One for each row of `enqueue`, in order.
   package var enqueue: [Enqueue] = []
-  /// What the enqueued rows brought to an end, in the order in which it happened. Beside `collapsed` and
-  /// `droppedOverflow` there is `expired`: expired rows make room before a cap is held to be passed.
+  /// What the enqueued rows brought to an end, in the order in which it happened.
+  ///
+  /// Beside `collapsed` and `droppedOverflow` there is `expired`: expired rows make room before a cap is held
+  /// to be passed.
   package var ended: [Ended] = []
 
   package init() {}

@@ -113,6 +113,27 @@ import Testing
     #expect(http?.id == "" && http?.target == nil)
   }
 
+  @Test func legacyBodiesNeedNoMessageIDAndAreNackedWithoutOne() {
+    #expect(taken("{\"to\":\"\(Sample.token)\"}", form: .legacyHTTP)?.id == "")
+    #expect(taken(Sample.message(), form: .legacyHTTP)?.id == "m-1")
+    #expect(
+      taken("{\"notification_key\":\"\(Sample.key)\"}", form: .legacyHTTP)?.target
+        == NotificationKey(Sample.key).map(Target.group))
+    #expect(
+      read("{\"to\"", form: .legacyHTTP)
+        == .nack(
+          .invalidJSON, "InvalidJson: JSON_PARSING_ERROR : unexpected end at byte 5", id: "", from: nil))
+    #expect(
+      read("{\"registration_ids\":\"a\"}", form: .legacyHTTP)
+        == .nack(
+          .invalidJSON, "InvalidJson: JSON_TYPE_ERROR : Field \"registration_ids\" must be a JSON array: a",
+          id: "",
+          from: nil))
+    #expect(
+      read("{\"registration_ids\":[],\"to\":\"x\"}", form: .legacyHTTP)
+        == .nack(.invalidJSON, "InvalidJson: Only one target field may be used", id: "", from: "x"))
+  }
+
   // MARK: message_id
 
   @Test(arguments: [

@@ -44,6 +44,30 @@ private func lent<Result>(_ text: String, _ body: (UnsafeRawBufferPointer) throw
     #expect(message.data == ["a": "1"] && message.timeToLive == 2_419_200 && message.priority == .normal)
   }
 
+  @Test(arguments: [
+    ("+1", 1), ("+20", 20), ("+9999", 9999), ("+10000", 0), ("+", 0), ("+0", 0), ("1", 0), ("+x", 0),
+  ])
+  func aBadgeThatCountsIsReplacedByTheSum(_ badge: String, _ step: Int) throws {
+    var reader = DownstreamReader(limits: Limits())
+    let message = Sample.message(#""notification":{"title":"t","badge":"\#(badge)","x":[1.0]}"#)
+    try lent(message) { text in
+      guard case .downstream(let draft) = reader.read(text) else { throw JSONFault(.wrongKind, at: 0) }
+      #expect(draft.badgeStep == step)
+      let tail = written {
+        DeviceMessageWriter.appendTail(draft, of: text, sentTime: WallTime(ms: 0), badge: 7, to: &$0)
+      }
+      #expect(tail.contains(#""notification":{"title":"t","badge":"7","x":[1.0]}"#))
+    }
+  }
+
+  @Test func numbersAreWrittenInTheirDigits() {
+    for value in [0, 9, 10, -1, 1_700_000_000_123, Int64.max, Int64.min] {
+      #expect(written { $0.append(decimal: value) } == String(value))
+    }
+    #expect(written { $0.append(hex: 0x0123_4567_89AB_CDEF) } == "0123456789abcdef")
+    #expect(written { $0.append(hex: 0) } == "0000000000000000")
+  }
+
   @Test func aTopicMessageComesFromTheTopic() throws {
     let topic = try #require(TopicName("x"))
     let head = written {

@@ -82,7 +82,9 @@ package final class Channel {
     }
   }
 
-  /// Begins: the handshake, or `opened` at once (in this round) on a plain channel. Set the delegate first.
+  /// Begins: the handshake, or `opened` at once (in this round) on a plain channel.
+  ///
+  /// Set the delegate first.
   package func start() {
     guard phase == .opening, let stream else { return }
     stream.delegate = self
@@ -121,7 +123,9 @@ package final class Channel {
 
   // MARK: Sending
 
-  /// Takes bytes to be sent at the round's end, or once the channel is open. Dropped after `close`.
+  /// Takes bytes to be sent at the round's end, or once the channel is open.
+  ///
+  /// Dropped after `close`.
   package func send(_ bytes: UnsafeRawBufferPointer) {
     guard let out = outputBuffer(), !bytes.isEmpty else { return }
     out.append(bytes)
@@ -315,7 +319,9 @@ package final class Channel {
     }
   }
 
-  /// Closes at once with RST; what waits is dropped. `ended(.aborted)` follows.
+  /// Closes at once with RST; what waits is dropped.
+  ///
+  /// `ended(.aborted)` follows.
   package func abort() { finish(.aborted, isReset: true) }
 
   private func beginClosing(_ reason: ChannelEnd, within timeout: Duration, _ stream: TCPStream) {

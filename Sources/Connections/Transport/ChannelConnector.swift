@@ -46,7 +46,9 @@ package final class ChannelConnector {
     self.completion = completion
   }
 
-  /// Gives up; the completion hears `.aborted`. Harmless when done.
+  /// Gives up; the completion hears `.aborted`.
+  ///
+  /// Harmless when done.
   package func cancel() { finish(.failure(.aborted)) }
 
   private func connected(_ result: Result<TCPStream, NetworkFault>) {

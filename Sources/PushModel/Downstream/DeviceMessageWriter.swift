@@ -20,12 +20,13 @@ package enum DeviceMessageWriter {
   ///   - messageID: Written as 32 hex digits.
   ///   - token: Well formed; for an old token the one it stands for now.
   ///   - category: The registration's app.
+  ///   - badge: Written for a badge that counts (``DownstreamDraft/badgeStep``): the sum.
   package static func append(
     _ draft: DownstreamDraft, of text: UnsafeRawBufferPointer, messageID: Hash128, origin: Origin,
-    category: String, token: String, sentTime: WallTime, to writer: inout ByteWriter
+    category: String, token: String, sentTime: WallTime, badge: Int64? = nil, to writer: inout ByteWriter
   ) {
     appendHead(messageID: messageID, origin: origin, category: category, token: token, to: &writer)
-    appendTail(draft, of: text, sentTime: sentTime, to: &writer)
+    appendTail(draft, of: text, sentTime: sentTime, badge: badge, to: &writer)
   }
 
   /// Appends the opening brace and what differs between the receivers of one message.
@@ -55,7 +56,8 @@ package enum DeviceMessageWriter {
   /// `notification` and `data` are passed on as they came; only values in `data` that are no strings are
   /// turned into strings (``appendData``).
   package static func appendTail(
-    _ draft: DownstreamDraft, of text: UnsafeRawBufferPointer, sentTime: WallTime, to writer: inout ByteWriter
+    _ draft: DownstreamDraft, of text: UnsafeRawBufferPointer, sentTime: WallTime, badge: Int64? = nil,
+    to writer: inout ByteWriter
   ) {
     switch draft.priority {
     case .high: writer.append(",\"priority\":\"high\",\"sent_time\":")
@@ -73,7 +75,11 @@ package enum DeviceMessageWriter {
     if draft.has(.mutableContent) { writer.append(",\"mutable_content\":true") }
     if let notification = draft.notification {
       writer.append(",\"notification\":")
-      writer.append(notification.raw(in: text))
+      if let badge {
+        NotificationBadge.append(notification.raw(in: text), badge: badge, to: &writer)
+      } else {
+        writer.append(notification.raw(in: text))
+      }
     }
     if let data = draft.data {
       writer.append(",\"data\":")

@@ -58,11 +58,13 @@ package struct DownstreamDraft: Sendable {
   package var restrictedPackageName: JSONString?
   /// What counts towards ``Limits/payloadBytesMax``.
   package var payloadBytes: Int
+  /// What `notification.badge` adds to the user's stored badge, as in `"+1"`; 0 when it does not count.
+  package var badgeStep: Int
 
   package init(
     reply: ReplyIDs, target: DraftTarget, collapseKey: JSONString? = nil, data: JSONRange? = nil,
     notification: JSONRange? = nil, timeToLive: Int, priority: Priority, options: Options,
-    restrictedPackageName: JSONString? = nil, payloadBytes: Int
+    restrictedPackageName: JSONString? = nil, payloadBytes: Int, badgeStep: Int = 0
   ) {
     self.reply = reply
     self.target = target
@@ -74,6 +76,7 @@ package struct DownstreamDraft: Sendable {
     self.options = options
     self.restrictedPackageName = restrictedPackageName
     self.payloadBytes = payloadBytes
+    self.badgeStep = badgeStep
   }
 
   package func has(_ option: Options) -> Bool { options.contains(option) }
@@ -82,7 +85,7 @@ package struct DownstreamDraft: Sendable {
   package func ownedTarget(in text: UnsafeRawBufferPointer, limits: Limits) -> Target? {
     switch target {
     case .token(let to), .topic(let to), .user(let to), .group(let to):
-      to.withDecoded(in: text) { Target(to: $0, limits: limits) }
+      to.lent(in: text) { Target(to: $0, limits: limits) }
     case .condition(let condition): .condition(condition)
     case .tokens: nil
     }

@@ -64,13 +64,13 @@ extension DownstreamReader {
     guard let to, !to.isEmpty else {
       throw Refusal(.missingTarget, "InvalidJson: Missing Required Field: to", field: "to")
     }
-    switch to.withDecoded(in: text, { Target.Kind($0, limits: limits) }) {
+    switch to.lent(in: text, { Target.Kind($0, limits: limits) }) {
     case .token: return .token(to)
     case .topic: return .topic(to)
     case .user: return .user(to)
     case .group: return .group(to)
     case nil:
-      let shown = to.withDecoded(in: text) { Echo.bounded($0, limits.echoCharactersMax) }
+      let shown = to.lent(in: text) { Echo.bounded($0, limits.echoCharactersMax) }
       throw Refusal(.malformedToken, "Invalid token on 'to' field: \(shown)", field: "to")
     }
   }
@@ -78,7 +78,7 @@ extension DownstreamReader {
   private func condition(
     _ place: JSONString, in text: UnsafeRawBufferPointer
   ) throws(Refusal) -> TopicCondition {
-    let parsed = place.withDecoded(in: text) { bytes -> Result<TopicCondition, ConditionFault> in
+    let parsed = place.lent(in: text) { bytes -> Result<TopicCondition, ConditionFault> in
       do throws(ConditionFault) {
         return .success(
           try TopicCondition(
@@ -94,11 +94,14 @@ extension DownstreamReader {
     }
   }
 
-  func notification(in text: UnsafeRawBufferPointer) throws(Refusal) -> (range: JSONRange?, bytes: Int) {
-    guard let member = member(.notification) else { return (nil, 0) }
+  func notification(
+    in text: UnsafeRawBufferPointer
+  ) throws(Refusal) -> (range: JSONRange?, bytes: Int, badgeStep: Int) {
+    guard let member = member(.notification) else { return (nil, 0, 0) }
     guard member.kind == .object else { throw wrongType(.notification, "object", member, in: text) }
     let children = document.children(of: found[Int(DownstreamField.notification.rawValue)])
     var bytes = 0
+    var badgeStep = 0
     var index = children.lowerBound
     while index < children.upperBound {
       let key = document.members[index]
@@ -111,9 +114,12 @@ extension DownstreamReader {
           "InvalidJson: JSON_TYPE_ERROR : Field \"notification.\(name)\" must be a JSON \(type.rawValue): \(shown)",
           field: "notification.\(name)")
       }
+      if let badge = key.string, badge.decodedCount > 1, key.name.equals("badge", in: text) {
+        badgeStep = badge.lent(in: text) { NotificationBadge.step($0) }
+      }
       index = key.next
     }
-    return (member.value, bytes)
+    return (member.value, bytes, badgeStep)
   }
 
   func data(in text: UnsafeRawBufferPointer) throws(Refusal) -> PayloadRules.DataFacts {
@@ -122,7 +128,7 @@ extension DownstreamReader {
     let children = document.children(of: found[Int(DownstreamField.data.rawValue)])
     let facts = PayloadRules.data(children, of: document, in: text, reserved: .legacy)
     if let name = facts.reservedName {
-      let shown = name.withDecoded(in: text) { Echo.bounded($0, limits.echoCharactersMax) }
+      let shown = name.lent(in: text) { Echo.bounded($0, limits.echoCharactersMax) }
       throw Refusal(.invalidDataKey, "InvalidDataKey: \(shown)", field: "data")
     }
     return facts
@@ -141,7 +147,7 @@ extension DownstreamReader {
   func invalid(
     _ field: String, _ rule: String, _ place: JSONString, in text: UnsafeRawBufferPointer
   ) -> Refusal {
-    let shown = place.withDecoded(in: text) { Echo.bounded($0, limits.echoCharactersMax) }
+    let shown = place.lent(in: text) { Echo.bounded($0, limits.echoCharactersMax) }
     return Refusal(
       .invalidParameter, "InvalidJson: Invalid value (\(shown)) for \"\(field)\": \(rule)", field: field)
   }

@@ -94,7 +94,7 @@ package struct DownstreamReader: Sendable {
     var index = 0
     while index < document.members.count {
       let name = document.members[index].name
-      if let field = name.withDecoded(in: text, { DownstreamField.find($0) }) {
+      if let field = name.lent(in: text, { DownstreamField.find($0) }) {
         if found[Int(field.rawValue)] >= 0, twice != .messageID { twice = field }
         found[Int(field.rawValue)] = index
       }
@@ -106,8 +106,10 @@ package struct DownstreamReader: Sendable {
   /// The field's member, unless it is left out or null.
   func member(_ field: DownstreamField) -> JSONMember? {
     let index = found[Int(field.rawValue)]
-    guard index >= 0, document.members[index].kind != .null else { return nil }
-    return document.members[index]
+    guard index >= 0 else { return nil }
+    let member = document.members[index]
+    if case .null = member.kind { return nil }
+    return member
   }
 
   /// An ack, or an app server's nack, which counts as one.
@@ -154,6 +156,7 @@ package struct DownstreamReader: Sendable {
       reply: reply, target: target, collapseKey: collapseKey.flatMap { $0.isEmpty ? nil : $0 },
       data: member(.data)?.value, notification: notification.range, timeToLive: timeToLive,
       priority: asked ?? (notification.range == nil ? .normal : .high), options: options,
-      restrictedPackageName: packageName.flatMap { $0.isEmpty ? nil : $0 }, payloadBytes: payloadBytes)
+      restrictedPackageName: packageName.flatMap { $0.isEmpty ? nil : $0 }, payloadBytes: payloadBytes,
+      badgeStep: notification.badgeStep)
   }
 }

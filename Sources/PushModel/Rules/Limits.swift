@@ -108,7 +108,7 @@ package struct Limits: Sendable, Equatable {
   package var conditionTopicsMax = 5
   /// Parentheses inside each other in a condition.
   package var conditionDepthMax = 16
-  /// Bytes of a topic name.
+  /// Bytes of a topic name; 900 at most.
   package var topicNameBytesMax = 900
   /// Bytes of a user id.
   package var userIDBytesMax = 256

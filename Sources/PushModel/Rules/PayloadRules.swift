@@ -1,3 +1,4 @@
+import Glibc
 package import JSONCore
 
 /// The rules for `data` and `notification` that every direction and every front door shares.
@@ -20,7 +21,7 @@ package enum PayloadRules {
     while index < children.upperBound {
       let member = document.members[index]
       facts.bytes &+= member.name.decodedCount &+ member.decodedCount
-      if member.kind != .string { facts.isAllStrings = false }
+      if case .string = member.kind {} else { facts.isAllStrings = false }
       if facts.reservedName == nil, reserved.contains(member.name, in: text) {
         facts.reservedName = member.name
       }
@@ -58,24 +59,34 @@ package enum PayloadRules {
     }
   }
 
-  /// The keys of legacy notifications for Android, iOS and web.
+  /// The type of a key of legacy notifications for Android, iOS and web.
   ///
   /// Others pass unseen.
   static func notificationType(of name: JSONString, in text: UnsafeRawBufferPointer) -> NotificationType? {
-    name.withDecoded(in: text) { name in
-      for (known, type) in notificationKeys where known.utf8CodeUnitCount == name.count {
-        if name.elementsEqual(UnsafeBufferPointer(start: known.utf8Start, count: known.utf8CodeUnitCount)) {
-          return type
-        }
+    name.lent(in: text) { name in
+      let candidate: (StaticString, NotificationType)
+      switch (name.count, name.first) {
+      case (3, _): candidate = ("tag", .string)
+      case (4, UInt8(ascii: "b")): candidate = ("body", .string)
+      case (4, _): candidate = ("icon", .string)
+      case (5, UInt8(ascii: "t")): candidate = ("title", .string)
+      case (5, UInt8(ascii: "c")): candidate = ("color", .string)
+      case (5, UInt8(ascii: "i")): candidate = ("image", .string)
+      case (5, UInt8(ascii: "b")): candidate = ("badge", .stringOrNumber)
+      case (5, _): candidate = ("sound", .stringOrObject)
+      case (8, _): candidate = ("subtitle", .string)
+      case (12, UInt8(ascii: "c")): candidate = ("click_action", .string)
+      case (12, _): candidate = ("body_loc_key", .string)
+      case (13, UInt8(ascii: "t")): candidate = ("title_loc_key", .string)
+      case (13, _): candidate = ("body_loc_args", .stringOrArray)
+      case (14, _): candidate = ("title_loc_args", .stringOrArray)
+      case (18, _): candidate = ("android_channel_id", .string)
+      default: return nil
       }
-      return nil
+      guard let base = name.baseAddress, memcmp(base, candidate.0.utf8Start, name.count) == 0 else {
+        return nil
+      }
+      return candidate.1
     }
   }
-
-  private static let notificationKeys: [(StaticString, NotificationType)] = [
-    ("title", .string), ("body", .string), ("subtitle", .string), ("icon", .string), ("tag", .string),
-    ("color", .string), ("image", .string), ("click_action", .string), ("android_channel_id", .string),
-    ("body_loc_key", .string), ("title_loc_key", .string), ("sound", .stringOrObject),
-    ("badge", .stringOrNumber), ("body_loc_args", .stringOrArray), ("title_loc_args", .stringOrArray),
-  ]
 }

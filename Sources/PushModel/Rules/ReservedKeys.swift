@@ -23,7 +23,7 @@ package enum ReservedKeys: Sendable {
 
   /// The same of a name in a JSON text; it is copied only when it is escaped.
   package func contains(_ name: JSONString, in text: UnsafeRawBufferPointer) -> Bool {
-    name.withDecoded(in: text) { contains($0) }
+    name.lent(in: text) { contains($0) }
   }
 
   private func equals(_ name: UnsafeRawBufferPointer, _ word: StaticString) -> Bool {

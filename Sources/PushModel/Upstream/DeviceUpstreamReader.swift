@@ -1,3 +1,4 @@
+import Glibc
 import JSONCore
 
 /// Reads the JSON texts that devices send: acks and upstream messages.
@@ -17,6 +18,23 @@ package struct DeviceUpstreamReader: Sendable {
       case .timeToLive: "time_to_live"
       case .data: "data"
       }
+    }
+
+    static func find(_ name: UnsafeRawBufferPointer) -> Field? {
+      let candidate: Field
+      switch (name.count, name.first) {
+      case (2, _): candidate = .to
+      case (4, _): candidate = .data
+      case (5, _): candidate = .token
+      case (10, _): candidate = .messageID
+      case (12, UInt8(ascii: "m")): candidate = .messageType
+      case (12, _): candidate = .timeToLive
+      default: return nil
+      }
+      guard let base = name.baseAddress, memcmp(base, candidate.name.utf8Start, name.count) == 0 else {
+        return nil
+      }
+      return candidate
     }
   }
 
@@ -81,7 +99,7 @@ package struct DeviceUpstreamReader: Sendable {
     var index = 0
     while index < document.members.count {
       let name = document.members[index].name
-      for field in Field.allCases where name.equals(field.name, in: text) {
+      if let field = name.lent(in: text, { Field.find($0) }) {
         if found[field.rawValue] >= 0, twice != .messageID { twice = field }
         found[field.rawValue] = index
       }
@@ -92,8 +110,10 @@ package struct DeviceUpstreamReader: Sendable {
 
   private func member(_ field: Field) -> JSONMember? {
     let index = found[field.rawValue]
-    guard index >= 0, document.members[index].kind != .null else { return nil }
-    return document.members[index]
+    guard index >= 0 else { return nil }
+    let member = document.members[index]
+    if case .null = member.kind { return nil }
+    return member
   }
 
   private func string(_ field: Field) throws(Fault) -> JSONString? {
@@ -114,8 +134,8 @@ package struct DeviceUpstreamReader: Sendable {
     guard let to = try string(.to) else {
       throw Fault(error: .invalidJSON, description: "InvalidJson: Missing Required Field: to")
     }
-    guard let sender = to.withDecoded(in: text, { Self.sender($0) }) else {
-      let shown = to.withDecoded(in: text) { Echo.bounded($0, limits.echoCharactersMax) }
+    guard let sender = to.lent(in: text, { Self.sender($0) }) else {
+      let shown = to.lent(in: text) { Echo.bounded($0, limits.echoCharactersMax) }
       throw Fault(error: .invalidJSON, description: "InvalidJson: Invalid value (\(shown)) for \"to\"")
     }
     let token = try string(.token)
@@ -135,7 +155,7 @@ package struct DeviceUpstreamReader: Sendable {
       facts = PayloadRules.data(children, of: document, in: text, reserved: .legacy)
     }
     if let name = facts.reservedName {
-      let shown = name.withDecoded(in: text) { Echo.bounded($0, limits.echoCharactersMax) }
+      let shown = name.lent(in: text) { Echo.bounded($0, limits.echoCharactersMax) }
       throw Fault(error: .invalidJSON, description: "InvalidDataKey: \(shown)")
     }
     guard facts.bytes <= limits.payloadBytesMax else {

@@ -2,7 +2,9 @@ package import PushModel
 package import Seams
 import Synchronization
 
-/// A ``Store`` without a disk: the whole contract, kept in memory. For tests, simulation and trials.
+/// A ``Store`` without a disk: the whole contract, kept in memory.
+///
+/// For tests, simulation and trials.
 ///
 /// It answers before the call returns, on the caller's thread, unless `deliver` sends the answer elsewhere or
 /// later. Calls may come from any thread.
@@ -49,8 +51,8 @@ package final class MemoryStore: Store {
 
   /// - Parameter beforeWrite: Asked before each call that may change something, outside the store's lock.
   package init(
-    limits: StoreLimits = StoreLimits(), beforeWrite: (@Sendable (Call) -> Fate)? = nil,
-    deliver: @escaping Deliver = { $0() }
+    limits: StoreLimits = StoreLimits(), deliver: @escaping Deliver = { $0() },
+    beforeWrite: (@Sendable (Call) -> Fate)? = nil
   ) {
     state = Mutex(State(contents: MemoryContents(limits: limits), beforeWrite: beforeWrite))
     self.deliver = deliver
@@ -61,8 +63,9 @@ package final class MemoryStore: Store {
     self.deliver = deliver
   }
 
-  /// A store as a new process would find it after this one was killed now. This one is closed; the fault
-  /// hook is not taken over.
+  /// A store as a new process would find it after this one was killed now.
+  ///
+  /// This one is closed; the fault hook is not taken over.
   package func restarted(deliver: @escaping Deliver = { $0() }) -> MemoryStore {
     var contents = state.withLock { state in
       state.closed = true

@@ -1,0 +1,141 @@
+import CLinux
+import ConnectionServer
+import Dispatch
+import Foundation
+import JSONCore
+import Synchronization
+
+/// `weir serve`
+struct ServeCommand: Subcommand {
+  static let name = "serve"
+  static let summary = "Runs the server until SIGTERM or SIGINT, which drain it."
+  static let flags = [
+    Flag("data", "DIR", "data directory (default ./weir-data)"),
+    Flag("host", "ADDRESS", "address the XMPP and HTTPS listeners bind (default localhost)"),
+    Flag("xmpp-port", "N", "XMPP over TLS (default 5235; 0 picks a free port)"),
+    Flag("https-port", "N", "HTTPS (default 8443)"),
+    Flag("admin-port", "N", "administration, plain HTTP on loopback (default 8080)"),
+    Flag("loops", "N", "event loops (default: one a core)"),
+    Flag("certificate", "FILE", "PEM chain to serve instead of the development certificate"),
+    Flag("certificate-key", "FILE", "its private key, PEM"),
+    Flag("project", "ID", "project made at the first start (default demo)"),
+    Flag("sender-id", "N", "its sender id (default 100000000001)"),
+    Flag("drain-seconds", "N", "how long a drain may take (default 10)"),
+    Flag("limit", "NAME=N", "sets a limit; may be repeated. --limit help lists them"),
+    Flag("log-level", "LEVEL", "trace, debug, info, warning, error or off (default info)"),
+    Flag("log-json", nil, "log lines as JSON objects"),
+    Flag("print-config", nil, "prints the settings that would be used, and exits"),
+  ]
+  static let examples = [
+    "weir serve",
+    "weir serve --data /var/lib/weir --host 0.0.0.0 --certificate fullchain.pem --certificate-key key.pem",
+    "weir serve --xmpp-port 0 --https-port 0 --admin-port 0",
+  ]
+
+  private let configuration: ServerConfiguration
+  private let printsConfiguration: Bool
+
+  init(_ arguments: Arguments) throws(UsageFault) {
+    var configuration = ServerConfiguration()
+    configuration.dataDirectory = arguments.text("data", default: configuration.dataDirectory)
+    configuration.host = arguments.text("host", default: configuration.host)
+    let ports = 0...65535
+    configuration.xmppPort = try arguments.number("xmpp-port", default: configuration.xmppPort, in: ports)
+    configuration.httpsPort = try arguments.number("https-port", default: configuration.httpsPort, in: ports)
+    configuration.adminPort = try arguments.number("admin-port", default: configuration.adminPort, in: ports)
+    configuration.loops = try arguments.number("loops", default: 0, in: 0...64)
+    configuration.project = arguments.text("project", default: configuration.project)
+    configuration.senderID = Int64(
+      try arguments.number(
+        "sender-id", default: Int(configuration.senderID), in: 1...999_999_999_999_999_999))
+    configuration.drainDeadline = .seconds(
+      try arguments.number("drain-seconds", default: 10, in: 1...3600))
+    configuration.logLevel = arguments.text("log-level", default: configuration.logLevel)
+    configuration.logJSON = arguments.has("log-json")
+    switch (arguments.text("certificate"), arguments.text("certificate-key")) {
+    case (let chain?, let key?): configuration.certificate = (chain, key)
+    case (nil, nil): break
+    default: throw UsageFault(message: "--certificate and --certificate-key come together.")
+    }
+    for setting in arguments.all("limit") {
+      let parts = setting.split(separator: "=", maxSplits: 1)
+      guard parts.count == 2, let value = Int(parts[1]) else {
+        let list = LimitSettings.all.map { "\n  \($0.name): \($0.help)" }.joined()
+        throw UsageFault(message: "--limit takes NAME=N. Limits:\(list)\n")
+      }
+      configuration.limits[String(parts[0])] = value
+    }
+    self.configuration = configuration
+    printsConfiguration = arguments.has("print-config")
+  }
+
+  func run(_ console: Console) async throws -> ExitCode {
+    if printsConfiguration {
+      console.result(shown)
+      return .done
+    }
+    signal(SIGPIPE, SIG_IGN)
+    let server: ConnectionServer
+    do { server = try await ConnectionServer.start(configuration) } catch {
+      throw CommandFault(.cannotConnect, "\(error)")
+    }
+    let signals = Signals([SIGTERM, SIGINT, SIGHUP]) { signal in
+      if signal == SIGHUP {
+        do { try server.reloadCertificates() } catch {
+          console.say("weir serve: the certificates were not reloaded: \(error)")
+        }
+      } else {
+        Task { await server.stop() }
+      }
+    }
+    console.result(server.readyLine)
+    await server.waitUntilStopped()
+    signals.stop()
+    return .done
+  }
+
+  private var shown: JSONValue {
+    var members: [JSONValue.Member] = [
+      .init("data", .string(configuration.dataDirectory)), .init("host", .string(configuration.host)),
+      .init("xmpp-port", .number(configuration.xmppPort)),
+      .init("https-port", .number(configuration.httpsPort)),
+      .init("admin-port", .number(configuration.adminPort)), .init("loops", .number(configuration.loops)),
+      .init("project", .string(configuration.project)),
+      .init("sender-id", .string(String(configuration.senderID))),
+      .init("drain-seconds", .number(configuration.drainDeadline.components.seconds)),
+      .init("log-level", .string(configuration.logLevel)), .init("log-json", .bool(configuration.logJSON)),
+    ]
+    if let certificate = configuration.certificate {
+      members.append(.init("certificate", .string(certificate.chain)))
+      members.append(.init("certificate-key", .string(certificate.key)))
+    }
+    for (name, value) in configuration.limits.sorted(by: { $0.key < $1.key }) {
+      members.append(.init("limit.\(name)", .number(value)))
+    }
+    return .object(members)
+  }
+}
+
+/// Unix signals as calls on a queue of their own.
+final class Signals: Sendable {
+  private let sources: Mutex<[any DispatchSourceSignal]>
+
+  init(_ numbers: [Int32], _ handler: @escaping @Sendable (Int32) -> Void) {
+    let queue = DispatchQueue(label: "weir.signals")
+    sources = Mutex(
+      numbers.map { number in
+        signal(number, SIG_IGN)
+        let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
+        source.setEventHandler { handler(number) }
+        source.resume()
+        return source
+      })
+  }
+
+  func stop() {
+    sources.withLock { sources in
+      for source in sources { source.cancel() }
+      sources = []
+    }
+  }
+}

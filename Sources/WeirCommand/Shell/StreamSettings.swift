@@ -1,0 +1,41 @@
+import StreamClient
+
+/// What send, bulk and listen share: where the server is and who logs in.
+struct StreamSettings: Sendable {
+  let endpoint: Endpoint
+  let credentials: CredentialFolder
+  private let senderID: String?
+  private let serverKey: String?
+
+  static let flags = [
+    CommonFlags.server, CommonFlags.credentials,
+    Flag("sender-id", "N", "sender id to log in with (default: that of the credentials)"),
+    Flag("server-key", "KEY", "server key (default: the text of credentials/server-key)"),
+  ]
+
+  init(_ arguments: Arguments) throws(UsageFault) {
+    endpoint = try Endpoint(
+      arguments.text("server", default: "localhost:5235"), defaultPort: 5235, flag: "server")
+    credentials = CredentialFolder(arguments)
+    senderID = arguments.text("sender-id")
+    serverKey = arguments.text("server-key")
+  }
+
+  func configuration() throws -> StreamClient.Configuration {
+    StreamClient.Configuration(
+      host: endpoint.host, port: Int(endpoint.port), senderID: try senderID ?? credentials.senderID(),
+      serverKey: try serverKey ?? credentials.key("server-key"),
+      trust: .file(credentials.caFile))
+  }
+
+  /// Connects, or fails with exit code 3.
+  func connect(_ configuration: StreamClient.Configuration) async throws -> StreamClient {
+    do {
+      let client = try StreamClient(configuration)
+      try await client.connect()
+      return client
+    } catch {
+      throw CommandFault(.cannotConnect, "\(endpoint): \(error)")
+    }
+  }
+}
