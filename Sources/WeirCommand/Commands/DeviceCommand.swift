@@ -1,3 +1,4 @@
+import Connections
 import EventLoops
 import DeliveryCore
 import DeviceRuntime
