@@ -107,7 +107,13 @@ let package = Package(
         "Telemetry", "TLSCore", "HTTPCore", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
     program("weir", ["WeirCommand"]),
-    program("weir-bench", ["HTTPCore", "Telemetry", "Bytes", "Seams"], path: "Benchmarks"),
+    program("weir-bench", ["HTTPCore", "Telemetry", "Bytes", "Seams"], path: "Benchmarks/Cores"),
+    program(
+      "stream-bench",
+      [
+        "Connections", "DeviceRuntime", "EventLoops", "HTTPCore", "JSONCore", "PushXMPP", "TLSCore",
+        "Telemetry", "XMLCore", "XMPPCore", "Bytes", "Seams", "CLinux",
+      ], path: "Benchmarks/Stream"),
 
     // Beside
     library("StoreConformance", ["Stores", "PushModel", "Bytes", "Seams"]),
