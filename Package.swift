@@ -120,8 +120,8 @@ let package = Package(
     library(
       "TestKit",
       [
-        "ConnectionServer", "StreamClient", "DeviceRuntime", "TLSCore", "Stores", "PushModel",
-        "JSONCore", "Bytes", "Seams",
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops", "TLSCore",
+        "HTTPCore", "XMLCore", "Stores", "PushModel", "JSONCore", "Bytes", "Seams",
       ]),
 
     // Tests, one target a module
@@ -169,7 +169,7 @@ let package = Package(
         "PushModel", "JSONCore", "Bytes", "Seams",
       ]),
     tests("WeirCommandTests", ["WeirCommand", "TestKit", "PushModel", "JSONCore", "Bytes", "Seams"]),
-    tests("IntegrationTests", ["TestKit", "ConnectionServer", "PushModel", "Bytes", "Seams"]),
+    tests("IntegrationTests", ["TestKit", "ConnectionServer", "weir"]),
     tests("TidyTests", []),
   ]
 )
