@@ -21,12 +21,20 @@ package struct ElementScanner {
   }
 
   private enum Lex: UInt8 {
-    case text, lessThan, startTag, slash, doubleQuoted, singleQuoted, endTag, bang, cdata, question
+    case text, lessThan, startName, startTag, slash, doubleQuoted, singleQuoted, endName, endTag, bang, cdata
+    case question
   }
+
+  /// Deepest nesting that can be followed, whatever the limits say.
+  package static let depthMax = 16
 
   private var lex = Lex.text
   private var depth = 0
   private var attributes = 0
+  /// Digest of the name being scanned, and of the names of the open elements. Two names may share one; the
+  /// readers compare names in full.
+  private var digest: UInt32 = 0
+  private var names = InlineArray<16, UInt32>(repeating: 0)
   /// Matched bytes of `[CDATA[` or `xml`, or the run of `]` or `?` that may end a section; small.
   private var matched = 0
   private let stopsAtOpenTag: Bool
@@ -58,6 +66,17 @@ package struct ElementScanner {
         try lessThan(base.load(fromByteOffset: index, as: UInt8.self), limits)
         index &+= 1
 
+      case .startName:
+        guard scanName(base, &index, to) else { return .incomplete }
+        // proof: `lessThan` kept 0 < depth <= 16.
+        names[depth &- 1] = digest
+        lex = .startTag
+
+      case .endName:
+        guard scanName(base, &index, to) else { return .incomplete }
+        if depth > 0, names[depth &- 1] != digest { throw .notWellFormed }
+        lex = .endTag
+
       case .startTag:
         let byte = base.load(fromByteOffset: index, as: UInt8.self)
         index &+= 1
@@ -88,8 +107,10 @@ package struct ElementScanner {
         lex = .startTag
 
       case .endTag:
-        guard let next = find(0x3E, base, index, to) else { return .incomplete }
-        index = next &+ 1
+        let byte = base.load(fromByteOffset: index, as: UInt8.self)
+        index &+= 1
+        if isXMLSpace(byte) { continue }
+        guard byte == 0x3E else { throw .notWellFormed }
         lex = .text
         if depth == 0 { return .endTag(end: index) }
         depth &-= 1
@@ -127,7 +148,8 @@ package struct ElementScanner {
   private mutating func lessThan(_ byte: UInt8, _ limits: XMLLimits) throws(XMLFault) {
     switch byte {
     case 0x2F:
-      lex = .endTag
+      lex = .endName
+      digest = 0
     case 0x21:
       // Outside an element it can only be a comment, a document type or stray text.
       guard depth > 0 else { throw .restrictedXML }
@@ -138,13 +160,25 @@ package struct ElementScanner {
       lex = .question
       matched = 0
     case 0x41...0x5A, 0x61...0x7A, 0x5F, 0x3A, 0x80...0xFF:
-      guard depth < limits.depthMax else { throw .limit(.depth) }
+      guard depth < min(limits.depthMax, Self.depthMax) else { throw .limit(.depth) }
       depth &+= 1
       attributes = 0
-      lex = .startTag
+      digest = UInt32(byte)
+      lex = .startName
     default:
       throw .notWellFormed
     }
+  }
+
+  /// Takes name bytes into the digest; true at the first byte that is none, which is not taken.
+  private mutating func scanName(_ base: UnsafeRawPointer, _ index: inout Int, _ to: Int) -> Bool {
+    while index < to {
+      let byte = base.load(fromByteOffset: index, as: UInt8.self)
+      if byte <= 0x20 || byte == 0x2F || byte == 0x3E || byte == 0x3C { return true }
+      digest = (digest << 5 | digest >> 27) ^ UInt32(byte)
+      index &+= 1
+    }
+    return false
   }
 
   /// After `<!` inside an element only `[CDATA[` may come.
