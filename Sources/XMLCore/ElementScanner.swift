@@ -31,8 +31,9 @@ package struct ElementScanner {
   private var lex = Lex.text
   private var depth = 0
   private var attributes = 0
-  /// Digest of the name being scanned, and of the names of the open elements. Two names may share one; the
-  /// readers compare names in full.
+  /// Digest of the name being scanned, and of the names of the open elements.
+  ///
+  /// Two names may share one; the readers compare names in full.
   private var digest: UInt32 = 0
   private var names = InlineArray<16, UInt32>(repeating: 0)
   /// Matched bytes of `[CDATA[` or `xml`, or the run of `]` or `?` that may end a section; small.
