@@ -189,21 +189,26 @@ struct TCPTests {
     let log = StreamLog()
     let isClosed = Watched()
     let pair = try Pair { connection, loop in
-      try TCPStream(adopting: connection.descriptor, on: loop).closeReset()
-      isClosed.raise()
+      let stream = try TCPStream(adopting: connection.descriptor, on: loop)
+      let server = StreamLog()
+      server.onBytes = { [unowned stream] _ in
+        stream.closeReset()
+        isClosed.raise()
+      }
+      stream.delegate = server
+      stream.resumeReading()
     }
     defer { pair.stop() }
     let holder = Watched<TCPStreamHolder?>(nil)
     let client = pair.client
     pair.connect { stream in
       stream.delegate = log
+      [UInt8(1)].withUnsafeBytes { stream.write($0) }
       holder.update { $0 = TCPStreamHolder(stream, client) }
     }
-    #expect(isClosed.wait())
-    #expect(holder.wait { $0 != nil })
-    var tries = 0
-    while log.seen.current.ends.isEmpty, tries < 10_000 {
-      tries += 1
+    try #require(isClosed.wait())
+    try #require(holder.wait { $0 != nil })
+    for _ in 0..<1_000 where log.seen.current.ends.isEmpty {
       let isWritten = Watched()
       holder.current?.onLoop { stream in
         [UInt8(1)].withUnsafeBytes {
@@ -212,7 +217,7 @@ struct TCPTests {
         }
         isWritten.raise()
       }
-      #expect(isWritten.wait())
+      try #require(isWritten.wait())
     }
     #expect(log.seen.wait { $0.ends.count == 1 })
   }

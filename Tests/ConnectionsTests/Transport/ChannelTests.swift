@@ -169,11 +169,13 @@ struct ChannelTests {
   @Test func aPeerThatNeverClosesIsClosedAtTheDeadline() throws {
     let received = ChannelLog()
     let bench = try ChannelBench { channel in
-      received.onOpened = { [unowned channel] in channel.pauseReading() }
+      received.onReceived = { [unowned channel] _ in channel.pauseReading() }
       channel.delegate = received
     }
     let log = ChannelLog()
     let client = try bench.connect(delegate: log).get()
+    client.onLoop { $0.send("x") }
+    #expect(received.seen.wait { $0.count == 1 })
     client.onLoop { $0.close(flushing: .milliseconds(50)) }
     #expect(log.end() == .closed)
     #expect(received.seen.current.ends.isEmpty)
