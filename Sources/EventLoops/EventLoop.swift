@@ -35,9 +35,9 @@ package final class EventLoop: @unchecked Sendable {
   let receiveBuffer: UnsafeMutableRawPointer
   private let handles: LoopHandles
   private let thread = Atomic<UInt>(0)
-  private let door = Mutex(Door())
+  private let door = Guarded(Door())
   private let hasMail = Atomic<Bool>(false)
-  private let joining = Mutex(Joining())
+  private let joining = Guarded(Joining())
   private let jobs = JobQueue()
 
   // The loop's thread only.
@@ -124,6 +124,7 @@ package final class EventLoop: @unchecked Sendable {
       strncpy(&short, name, 15)
       return pthread_setname_np(pthread_self(), short)
     }
+    blockPipeSignal()
     uv_run(uv, UV_RUN_DEFAULT)
     tearDown()
     thread.store(0, ordering: .releasing)
@@ -377,6 +378,14 @@ private func runLoopThread(_ context: UnsafeMutableRawPointer?) -> UnsafeMutable
     Unmanaged<EventLoop>.fromOpaque(context).takeRetainedValue().runThread()
   }
   return nil
+}
+
+/// A write to a peer that left must fail with EPIPE, not end the process; libuv writes without MSG_NOSIGNAL.
+private func blockPipeSignal() {
+  var signals = sigset_t()
+  sigemptyset(&signals)
+  sigaddset(&signals, SIGPIPE)
+  pthread_sigmask(SIG_BLOCK, &signals, nil)
 }
 
 private func owner(of data: UnsafeMutableRawPointer?, _ body: (EventLoop) -> Void) {
