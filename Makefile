@@ -8,7 +8,7 @@ FILTER ?=
 export NO_COLOR := $(if $(CI),1,$(NO_COLOR))
 
 .DEFAULT_GOAL := help
-.PHONY: help deps run test test-swift check check-rest fmt lint tidy demo bench certs docs fuzz tsan asan release clean
+.PHONY: help run test check check-rest fmt lint tidy demo bench certs docs fuzz tsan asan release clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -107,7 +107,19 @@ let package = Package(
         "Telemetry", "TLSCore", "HTTPCore", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
     program("weir", ["WeirCommand"]),
-    program("weir-bench", ["HTTPCore", "Telemetry", "Bytes", "Seams"], path: "Benchmarks"),
+    program("weir-bench", ["HTTPCore", "Telemetry", "Bytes", "Seams"], path: "Benchmarks/Cores"),
+    program(
+      "stream-bench",
+      [
+        "Connections", "DeviceRuntime", "EventLoops", "HTTPCore", "JSONCore", "PushXMPP", "TLSCore",
+        "Telemetry", "XMLCore", "XMPPCore", "Bytes", "Seams", "CLinux",
+      ], path: "Benchmarks/Stream"),
+    program(
+      "kill-run",
+      [
+        "TestKit", "StreamClient", "DeviceRuntime", "Connections", "DeliveryCore", "EventLoops", "TLSCore",
+        "PushModel", "Bytes", "Seams", "CLinux",
+      ], path: "Benchmarks/Kill"),
 
     // Beside
     library("StoreConformance", ["Stores", "PushModel", "Bytes", "Seams"]),

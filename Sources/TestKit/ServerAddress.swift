@@ -26,6 +26,7 @@ public struct ServerAddress: Sendable, CustomStringConvertible {
     return value.text
   }
 
+  /// The same JSON.
   public var description: String { json }
 
   init(
