@@ -107,6 +107,7 @@ let package = Package(
         "Telemetry", "TLSCore", "HTTPCore", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
     program("weir", ["WeirCommand"]),
+    program("weir-bench", ["HTTPCore", "Telemetry", "Bytes", "Seams"], path: "Benchmarks"),
 
     // Beside
     library("StoreConformance", ["Stores", "PushModel", "Bytes", "Seams"]),

@@ -195,8 +195,8 @@ public final class Device: Sendable {
 }
 
 /// Turns an upstream message into a stanza, checked by the server's own rules.
-enum UpstreamEncoder {
-  static func encode(
+package enum UpstreamEncoder {
+  package static func encode(
     _ data: [String: String], to senderID: String, id: String, timeToLive: Duration?, token: String?
   ) throws(UpstreamSendError) -> EncodedMessage {
     func fault(_ detail: String) -> UpstreamSendError {
