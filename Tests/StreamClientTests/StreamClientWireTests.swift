@@ -166,13 +166,11 @@ struct StreamClientWireTests {
     await client.close()
   }
 
-  @Test(arguments: [ScriptedServer.Step.cut, .end, .raw("<oops"), .raw("</wrong>")])
+  @Test(arguments: [ScriptedServer.Step.cut, .end, .raw("<!DOCTYPE x>"), .raw("</wrong>")])
   func aLostStreamIsReplacedAndTheMessageSentAgain(step: ScriptedServer.Step) async throws {
     let server = try await ScriptedServer(
       Script(onMessage: { number, json in
-        if number > 1 { return [Self.ack(json)] }
-        if case .raw("<oops") = step { return [step, .raw("\u{1}>")] }
-        return [step]
+        number > 1 ? [Self.ack(json)] : [step]
       }))
     let client = try client(server)
     try await client.connect()
