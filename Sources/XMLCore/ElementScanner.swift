@@ -103,7 +103,10 @@ package struct ElementScanner {
 
       case .doubleQuoted, .singleQuoted:
         let quote: UInt8 = lex == .doubleQuoted ? 0x22 : 0x27
-        guard let next = find(quote, base, index, to) else { return .incomplete }
+        let next = find(quote, base, index, to)
+        // XML 1.0 section 2.3. After a forgotten quote the end would never be found.
+        guard find(0x3C, base, index, next ?? to) == nil else { throw .notWellFormed }
+        guard let next else { return .incomplete }
         index = next &+ 1
         lex = .startTag
 
