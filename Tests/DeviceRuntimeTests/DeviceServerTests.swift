@@ -1,3 +1,4 @@
+import ConnectionServer
 import StreamClient
 import Synchronization
 import Testing
@@ -15,7 +16,8 @@ struct DeviceServerTests {
     try await client.connect()
     let text = "5 < 7 & 9 > 8 \"q\" 'a' é語🌍"
     let ack = try await client.send(
-      PushMessage(to: .token(credentials.token), data: ["order": text], notification: .init(title: "T", body: "B")))
+      PushMessage(
+        to: .token(credentials.token), data: ["order": text], notification: .init(title: "T", body: "B")))
     #expect(ack.attempts == 1)
     var messages = device.messages.makeAsyncIterator()
     let message = try #require(await messages.next())
@@ -223,7 +225,7 @@ struct DeviceServerTests {
   }
 
   @Test func bulkSendingToTheRealServerLosesNothing() async throws {
-    let fixture = try await ServerFixture()
+    let fixture = try await ServerFixture { $0.limits["stored-per-device"] = 10_000 }
     let credentials = try await fixture.register()
     let device = try fixture.device(credentials)
     try await device.connect()

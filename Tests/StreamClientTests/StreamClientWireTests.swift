@@ -189,8 +189,10 @@ struct StreamClientWireTests {
       $0.keepaliveIdle = .milliseconds(100)
     }
     let states = client.states
+    // Handed over first, so that it is written as soon as the stream is open.
+    let sending = Task { try await client.send(message("m-1")) }
     try await client.connect()
-    let ack = try await client.send(message("m-1"))
+    let ack = try await sending.value
     #expect(ack.attempts == 2)
     #expect(ack.latency >= .milliseconds(300))
     await client.close()
