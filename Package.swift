@@ -107,14 +107,21 @@ let package = Package(
         "Telemetry", "TLSCore", "HTTPCore", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
     program("weir", ["WeirCommand"]),
+    program("weir-bench", ["HTTPCore", "Telemetry", "Bytes", "Seams"], path: "Benchmarks/Cores"),
+    program(
+      "stream-bench",
+      [
+        "Connections", "DeviceRuntime", "EventLoops", "HTTPCore", "JSONCore", "PushXMPP", "TLSCore",
+        "Telemetry", "XMLCore", "XMPPCore", "Bytes", "Seams", "CLinux",
+      ], path: "Benchmarks/Stream"),
 
     // Beside
     library("StoreConformance", ["Stores", "PushModel", "Bytes", "Seams"]),
     library(
       "TestKit",
       [
-        "ConnectionServer", "StreamClient", "DeviceRuntime", "TLSCore", "Stores", "PushModel",
-        "JSONCore", "Bytes", "Seams",
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops", "TLSCore",
+        "HTTPCore", "XMLCore", "Stores", "PushModel", "JSONCore", "Bytes", "Seams",
       ]),
 
     // Tests, one target a module
@@ -162,7 +169,7 @@ let package = Package(
         "PushModel", "JSONCore", "Bytes", "Seams",
       ]),
     tests("WeirCommandTests", ["WeirCommand", "TestKit", "PushModel", "JSONCore", "Bytes", "Seams"]),
-    tests("IntegrationTests", ["TestKit", "ConnectionServer", "PushModel", "Bytes", "Seams"]),
+    tests("IntegrationTests", ["TestKit", "ConnectionServer", "weir"]),
     tests("TidyTests", []),
   ]
 )

@@ -4,7 +4,9 @@ package import Stores
 package struct StoreUnderTest: Sendable {
   package var store: any Store
   /// Ends the process of the store as a kill would, at a moment when nothing is under way, and starts another
-  /// one on what is left. This value's store is not used again.
+  /// one on what is left.
+  ///
+  /// This value's store is not used again.
   package var crash: @Sendable () async throws -> StoreUnderTest
   /// While true, a write of a hundred rows or more fails and leaves nothing behind.
   package var failWrites: @Sendable (Bool) async throws -> Void

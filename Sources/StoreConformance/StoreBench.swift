@@ -102,7 +102,8 @@ private final class BenchLoad: Sendable {
         state.next += 1
         batch.enqueue.append(
           StoredMessage(
-            number: MessageNumber(number), device: devices[Int.random(in: devices.indices, using: &state.chance)],
+            number: MessageNumber(number),
+            device: devices[Int.random(in: devices.indices, using: &state.chance)],
             sender: SenderID(1), app: "org.example.app", key: Stage.key(number),
             expires: now + .seconds(100_000), body: body))
       }

@@ -30,7 +30,7 @@ final class DataDirectory: Sendable {
     lockFile = file
   }
 
-  /// The directory of an existing or new database file, which is made readable for its owner alone.
+  /// The path of a database file, made when it is missing (readable for its owner alone).
   func prepareFile(_ name: String) throws(StoreFault) -> String {
     let file = shim_open_lock_file(path + "/" + name)
     guard file >= 0 else {

@@ -16,7 +16,7 @@ enum Schema {
   /// touch an index page each.
   ///
   /// As `WITHOUT ROWID` with (device, number) as key every insert rewrites a page of bodies, which was 3 to 4
-  /// times slower. `expires` has no index for the same reason; see `sweep`.
+  /// times slower. `expires` has no index for the same reason; see ``SlowReader/expired(now:budget:)``.
   private static let first = """
     CREATE TABLE device(
       number INTEGER PRIMARY KEY,

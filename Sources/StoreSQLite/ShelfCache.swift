@@ -62,6 +62,4 @@ struct ShelfCache {
     young = [:]
     old = [:]
   }
-
-  var count: Int { young.count + old.count }
 }

@@ -108,9 +108,6 @@ final class WorkThread<Context>: Sendable {
     if let refusal { job.fail(.unavailable(outcomeUnknown: false, detail: refusal)) }
   }
 
-  /// Jobs that wait now.
-  var waiting: Int { state.withLock { $0.queue.count } }
-
   /// Lets the thread finish what was submitted, end its context and call `atEnd`.
   ///
   /// The first call counts.

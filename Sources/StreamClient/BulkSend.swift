@@ -58,7 +58,9 @@ where Source.Element == PushMessage {
       return batch[next]
     }
 
-    /// All outcomes that are there, at least one; nil as for ``next()``. For those who count.
+    /// All outcomes that are there, at least one; nil as for .
+    ///
+    /// `next()``. For those who count.
     public mutating func nextBatch() async throws -> [BulkOutcome]? {
       if next < batch.count {
         defer { next = batch.count }
@@ -166,8 +168,9 @@ final class BulkChannel: Sendable {
     if isDone { outcomes.finish() }
   }
 
-  /// The consumer has dealt with so many outcomes. The producer goes on when half of the credit is free, so
-  /// that it wakes once for many.
+  /// The consumer has dealt with so many outcomes.
+  ///
+  /// The producer goes on when half of the credit is free, so that it wakes once for many.
   func taken(_ count: Int) {
     let producer: CheckedContinuation<Void, Never>? = state.withLock { state in
       state.outstanding -= count

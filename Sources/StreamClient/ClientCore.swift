@@ -153,7 +153,8 @@ final class ClientCore: SenderEngineDelegate {
 extension SendOutcome {
   /// As callers of the public interface see it.
   func result(_ id: String) -> Result<Ack, SendError> {
-    func failure(_ code: SendError.Code, _ nack: Nack? = nil, _ detail: String = "") -> Result<Ack, SendError> {
+    func failure(_ code: SendError.Code, _ nack: Nack? = nil, _ detail: String = "") -> Result<Ack, SendError>
+    {
       .failure(
         SendError(
           code: code, messageID: id, nackCode: nack?.code, detail: nack?.text ?? detail,

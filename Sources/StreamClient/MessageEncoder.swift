@@ -4,7 +4,9 @@ import JSONCore
 import PushModel
 import PushXMPP
 
-/// Turns messages into stanzas, checked by the server's own rules. Kept and used again by one thread at a time.
+/// Turns messages into stanzas, checked by the server's own rules.
+///
+/// Kept and used again by one thread at a time.
 struct MessageEncoder: Sendable {
   private var reader: DownstreamReader
   private var json = ByteWriter(capacity: 1_024)

@@ -1,8 +1,12 @@
 /// Why a message was not acked.
 public struct SendError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// The kind of failure. May grow; compare with the constants.
+  /// The kind of failure.
+  ///
+  /// May grow; compare with the constants.
   public struct Code: Sendable, Hashable, CustomStringConvertible {
-    private enum Kind: String { case nacked, invalidMessage, duplicateID, ackOverdue, deadline, streamLost, cancelled, closed }
+    private enum Kind: String {
+      case nacked, invalidMessage, duplicateID, ackOverdue, deadline, streamLost, cancelled, closed
+    }
     private let kind: Kind
 
     /// The server refused it; ``SendError/nackCode`` says why.
@@ -11,13 +15,21 @@ public struct SendError: Error, Sendable, Hashable, CustomStringConvertible {
     public static let invalidMessage = Code(kind: .invalidMessage)
     /// A message with the same id has not ended yet.
     public static let duplicateID = Code(kind: .duplicateID)
-    /// It was written and not answered in time. It may have been delivered.
+    /// It was written and not answered in time.
+    ///
+    /// It may have been delivered.
     public static let ackOverdue = Code(kind: .ackOverdue)
-    /// The time for all tries ran out. It may have been delivered when ``SendError/attempts`` is over 0.
+    /// The time for all tries ran out.
+    ///
+    /// It may have been delivered when ``SendError/attempts`` is over 0.
     public static let deadline = Code(kind: .deadline)
-    /// Its stream was lost, and the retry policy does not resend. It may have been delivered.
+    /// Its stream was lost, and the retry policy does not resend.
+    ///
+    /// It may have been delivered.
     public static let streamLost = Code(kind: .streamLost)
-    /// The task was cancelled. It may have been delivered when ``SendError/attempts`` is over 0.
+    /// The task was cancelled.
+    ///
+    /// It may have been delivered when ``SendError/attempts`` is over 0.
     public static let cancelled = Code(kind: .cancelled)
     /// The client is closed, or gave up connecting.
     public static let closed = Code(kind: .closed)
@@ -35,7 +47,9 @@ public struct SendError: Error, Sendable, Hashable, CustomStringConvertible {
   public var nackCode: String?
   /// The field at fault of an invalid message.
   public var field: String?
-  /// For people: the server's description, or the broken rule. Holds no payload.
+  /// For people: the server's description, or the broken rule.
+  ///
+  /// Holds no payload.
   public var detail: String
   /// How often the message was written.
   public var attempts: Int

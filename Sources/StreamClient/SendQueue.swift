@@ -53,7 +53,9 @@ final class SendQueue: Sendable {
     }
   }
 
-  /// Takes up to `room` items out, in order. For the loop.
+  /// Takes up to  items out, in order.
+  ///
+  /// order. For the loop.
   func take(_ room: Int, into items: inout [Item]) {
     state.withLock { state in
       let count = min(room, state.items.count - state.next)

@@ -28,8 +28,10 @@ package protocol SenderEngineDelegate: AnyObject {
   func changed(_ status: SenderMachine.Status, of engine: SenderEngine)
 }
 
-/// One logical connection of an app server on a loop, with callbacks: what ``StreamClient`` and load generation
-/// are made of. No task and no continuation a message. Belongs to its loop.
+/// One logical connection of an app server on a loop, with callbacks: what  and load generation are made
+/// of.
+///
+/// ion are made of. No task and no continuation a message. Belongs to its loop.
 package final class SenderEngine: ClientLineDelegate {
   private let line: ClientLine
   private var reader = ServerPayloadReader()
@@ -42,7 +44,9 @@ package final class SenderEngine: ClientLineDelegate {
 
   /// Set before ``start()``; not kept alive.
   package weak var delegate: (any SenderEngineDelegate)?
-  /// Texts that were no JSON object, or of a type this side does not know. They change nothing.
+  /// Texts that were no JSON object, or of a type this side does not know.
+  ///
+  /// They change nothing.
   package private(set) var ignoredCount = 0
 
   package init(line: ClientLine, rememberedMax: Int = 1_000) {

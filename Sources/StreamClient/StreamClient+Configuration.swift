@@ -7,7 +7,9 @@ extension StreamClient {
     public var port: Int
     /// The sender id: the numeric project number.
     public var senderID: String
-    /// The server key of that sender. Never logged.
+    /// The server key of that sender.
+    ///
+    /// Never logged.
     public var serverKey: String
     /// Which certificates are believed.
     public var trust: Trust
@@ -36,7 +38,10 @@ extension StreamClient {
     public var deadAfter: Duration
 
     /// Makes a configuration with the protocol's defaults.
-    public init(host: String = "localhost", port: Int = 5235, senderID: String, serverKey: String, trust: Trust = .system) {
+    public init(
+      host: String = "localhost", port: Int = 5235, senderID: String, serverKey: String,
+      trust: Trust = .system
+    ) {
       self.host = host
       self.port = port
       self.senderID = senderID
@@ -66,15 +71,21 @@ extension StreamClient {
     case file(String)
   }
 
-  /// When a message is written again. Always under its id, so that a server that took it recognises it.
+  /// When a message is written again.
+  ///
+  /// Always under its id, so that a server that took it recognises it.
   public struct RetryPolicy: Sendable, Hashable {
     /// How often a message may be written because of nacks or overdue acks; 1 switches retries off.
     public var triesMax: Int
-    /// Least wait after `SERVICE_UNAVAILABLE` and `INTERNAL_SERVER_ERROR`; a second at least. Doubles.
+    /// Least wait after  and ; a second at least.
+    ///
+    /// `INTERNAL_SERVER_ERROR`; a second at least. Doubles.
     public var waitMin: Duration
     /// Longest of these waits.
     public var waitMax: Duration
-    /// Least wait after a target had too many messages. Doubles.
+    /// Least wait after a target had too many messages.
+    ///
+    /// Doubles.
     public var rateLimitedWaitMin: Duration
     /// Longest of these waits.
     public var rateLimitedWaitMax: Duration
@@ -111,7 +122,9 @@ extension StreamClient {
   public struct ReconnectPolicy: Sendable, Hashable {
     /// Whether a lost stream is opened again at all.
     public var isEnabled: Bool
-    /// Ceiling of the first wait after a failed attempt; doubles. The wait is drawn between 0 and the ceiling.
+    /// Ceiling of the first wait after a failed attempt; doubles.
+    ///
+    /// The wait is drawn between 0 and the ceiling.
     public var waitFirst: Duration
     /// Highest ceiling.
     public var waitMax: Duration

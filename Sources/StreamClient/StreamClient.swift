@@ -83,7 +83,9 @@ public final class StreamClient: Sendable {
   /// One that is slow misses the oldest of more than 64.
   public var states: AsyncStream<State> { board.observe() }
 
-  /// Connects and logs in; returns once messages can be written. Harmless when connected.
+  /// Connects and logs in; returns once messages can be written.
+  ///
+  /// Harmless when connected.
   ///
   /// - Throws: ``ConnectError`` at once when the credentials are refused, and when the server cannot be reached
   ///   for ``Configuration/connectPatience``; the client is closed then.
@@ -179,7 +181,9 @@ public final class StreamClient: Sendable {
 
   // MARK: Upstream
 
-  /// Upstream messages and receipts, each to be acked by ``UpstreamDelivery/ack()``. Repeats are not shown.
+  /// Upstream messages and receipts, each to be acked by .
+  ///
+  /// `UpstreamDelivery/ack()``. Repeats are not shown.
   ///
   /// The server stops pushing while 100 on a stream are not acked.
   public var upstream: UpstreamDeliveries { UpstreamDeliveries(channel: deliveries) }

@@ -24,7 +24,8 @@ public struct UpstreamMessage: Sendable, Hashable {
   public var data: [String: String]
 
   /// Makes a message; test doubles do.
-  public init(id: String, from: String, category: String, timeToLive: Duration? = nil, data: [String: String]) {
+  public init(id: String, from: String, category: String, timeToLive: Duration? = nil, data: [String: String])
+  {
     self.id = id
     self.from = from
     self.category = category
@@ -75,14 +76,18 @@ public final class UpstreamDelivery: Sendable {
     self.client = client
   }
 
-  /// Tells the server that the event was dealt with. Further calls change nothing.
+  /// Tells the server that the event was dealt with.
+  ///
+  /// Further calls change nothing.
   public func ack() { client.handled(key, success: true) }
 
   // After an ack this changes nothing: the key is no longer being handled.
   deinit { client.handled(key, success: false) }
 }
 
-/// Events that wait for their ack, as they arrive. Several iterators share them.
+/// Events that wait for their ack, as they arrive.
+///
+/// Several iterators share them.
 public struct UpstreamDeliveries: AsyncSequence, Sendable {
   let channel: BatchChannel<UpstreamDelivery>
 

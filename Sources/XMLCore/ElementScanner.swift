@@ -3,8 +3,9 @@ import Glibc
 /// Finds where an element ends, without reading what it says.
 ///
 /// Resumable at any byte. Knows tags, quotes and CDATA sections of the restricted XML of RFC 6120 §11.1 and
-/// refuses the rest at the byte that shows it. Well-formedness beyond that (names, matching tags, legal
-/// characters, references) is the readers' to judge: whatever a scanner calls complete must be read.
+/// refuses the rest at the byte that shows it, and so an end tag of another name and a `<` inside quotes: a peer
+/// that makes such a mistake would else wait for an end that never comes. Well-formedness beyond that (legal
+/// names and characters, references) is the readers' to judge: whatever a scanner calls complete must be read.
 package struct ElementScanner {
   /// What ended at the offset it carries (one past the last byte).
   package enum Outcome: Equatable {
@@ -21,7 +22,7 @@ package struct ElementScanner {
   }
 
   private enum Lex: UInt8 {
-    case text, lessThan, startTag, slash, doubleQuoted, singleQuoted, endTag, bang, cdata, question
+    case text, lessThan, name, startTag, slash, doubleQuoted, singleQuoted, endName, endTag, bang, cdata, question
   }
 
   private var lex = Lex.text
@@ -29,6 +30,11 @@ package struct ElementScanner {
   private var attributes = 0
   /// Matched bytes of `[CDATA[` or `xml`, or the run of `]` or `?` that may end a section; small.
   private var matched = 0
+  /// Hash of the name being scanned.
+  private var name = NameHash.seed
+  /// Hashes of the open elements' names, outermost first. Equal hashes of different names are left to the readers,
+  /// as are elements deeper than this has room for.
+  private var open = SIMD16<UInt32>()
   private let stopsAtOpenTag: Bool
   private let allowsDeclaration: Bool
 
@@ -58,6 +64,17 @@ package struct ElementScanner {
         try lessThan(base.load(fromByteOffset: index, as: UInt8.self), limits)
         index &+= 1
 
+      case .name:
+        let byte = base.load(fromByteOffset: index, as: UInt8.self)
+        if NameHash.goesOn(byte) {
+          name = NameHash.add(byte, to: name)
+          index &+= 1
+        } else {
+          // proof: the depth counts this element, so it is 1 or more.
+          if depth <= open.scalarCount { open[depth &- 1] = name }
+          lex = .startTag
+        }
+
       case .startTag:
         let byte = base.load(fromByteOffset: index, as: UInt8.self)
         index &+= 1
@@ -83,13 +100,32 @@ package struct ElementScanner {
 
       case .doubleQuoted, .singleQuoted:
         let quote: UInt8 = lex == .doubleQuoted ? 0x22 : 0x27
-        guard let next = find(quote, base, index, to) else { return .incomplete }
+        let next = find(quote, base, index, to)
+        // XML 1.0 section 2.3: no `<` in a value.
+        guard find(0x3C, base, index, next ?? to) == nil else { throw .notWellFormed }
+        guard let next else { return .incomplete }
         index = next &+ 1
         lex = .startTag
 
+      case .endName:
+        let byte = base.load(fromByteOffset: index, as: UInt8.self)
+        if NameHash.goesOn(byte) {
+          name = NameHash.add(byte, to: name)
+          index &+= 1
+        } else {
+          guard depth == 0 || depth > open.scalarCount || open[depth &- 1] == name else {
+            throw .notWellFormed
+          }
+          lex = .endTag
+        }
+
       case .endTag:
-        guard let next = find(0x3E, base, index, to) else { return .incomplete }
-        index = next &+ 1
+        let byte = base.load(fromByteOffset: index, as: UInt8.self)
+        index &+= 1
+        guard byte == 0x3E else {
+          guard isXMLSpace(byte) else { throw .notWellFormed }
+          continue
+        }
         lex = .text
         if depth == 0 { return .endTag(end: index) }
         depth &-= 1
@@ -127,7 +163,8 @@ package struct ElementScanner {
   private mutating func lessThan(_ byte: UInt8, _ limits: XMLLimits) throws(XMLFault) {
     switch byte {
     case 0x2F:
-      lex = .endTag
+      lex = .endName
+      name = NameHash.seed
     case 0x21:
       // Outside an element it can only be a comment, a document type or stray text.
       guard depth > 0 else { throw .restrictedXML }
@@ -141,7 +178,8 @@ package struct ElementScanner {
       guard depth < limits.depthMax else { throw .limit(.depth) }
       depth &+= 1
       attributes = 0
-      lex = .startTag
+      lex = .name
+      name = NameHash.add(byte, to: NameHash.seed)
     default:
       throw .notWellFormed
     }
@@ -187,5 +225,22 @@ package struct ElementScanner {
   private func find(_ byte: UInt8, _ base: UnsafeRawPointer, _ from: Int, _ to: Int) -> Int? {
     guard let hit = memchr(base + from, Int32(byte), to &- from) else { return nil }
     return UnsafeRawPointer(hit) - base
+  }
+}
+
+/// FNV-1a, 32 bits, byte by byte.
+private enum NameHash {
+  static let seed: UInt32 = 2_166_136_261
+
+  @inline(__always)
+  static func add(_ byte: UInt8, to hash: UInt32) -> UInt32 { (hash ^ UInt32(byte)) &* 16_777_619 }
+
+  /// Whether a byte belongs to the name before it: all but white space and the marks of a tag.
+  @inline(__always)
+  static func goesOn(_ byte: UInt8) -> Bool {
+    switch byte {
+    case 0x20, 0x09, 0x0A, 0x0D, 0x2F, 0x3E, 0x3C, 0x22, 0x27: false
+    default: true
+    }
   }
 }

@@ -63,7 +63,10 @@ extension Shard {
     }
     slot.behind = page.hasMore
     for row in page.messages {
-      guard slot.inFlight.count < tuning.deviceWindow else {
+      // One message always fits; the acks of what is on its way bring the rest.
+      guard slot.inFlight.count < tuning.deviceWindow,
+        slot.inFlight.isEmpty || slot.stream.backlogBytes < limits.writeBacklogBytesMax / 2
+      else {
         slot.behind = true
         break
       }

@@ -124,7 +124,10 @@ final class XMPPConnection: ChannelDelegate {
         session.received(UnsafeRawBufferPointer(rebasing: bytes[head.text]), head)
       }
     case .authenticate(let credentials): authenticate(credentials)
-    case .bound(let jid): bound(jid)
+    case .bound(let jid):
+      bound(jid)
+      // Keepalive and silence may be due before the login deadline was.
+      if !isEnded { armTimer() }
     case .peerClosing:
       isClosing = true
       if session?.peerCloses() ?? true { close() }

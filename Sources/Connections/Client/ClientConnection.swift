@@ -1,7 +1,9 @@
 package import DeliveryCore
 package import XMLCore
 
-/// One stream of a client to a server, as those who use streams see it. Belongs to one loop.
+/// One stream of a client to a server, as those who use streams see it.
+///
+/// Belongs to one loop.
 ///
 /// Reports to its ``ClientConnectionOwner``, never from within one of these calls.
 package protocol ClientConnection: AnyObject {

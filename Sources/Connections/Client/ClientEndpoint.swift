@@ -14,8 +14,9 @@ package struct ClientEndpoint: Sendable {
   package var limits: StreamLimits
   /// For connecting, TLS, log-in and bind together.
   package var connectTimeout: Duration
-  /// Bytes that may wait for a server that does not read; then the stream is lost. A window of messages of
-  /// the largest size fits.
+  /// Bytes that may wait for a server that does not read; then the stream is lost.
+  ///
+  /// A window of messages of the largest size fits.
   package var backlogBytesMax = 16 << 20
 
   package init(

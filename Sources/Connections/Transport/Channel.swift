@@ -238,8 +238,11 @@ package final class Channel {
   // MARK: Reading
 
   /// Stops reading, so that TCP slows the peer down; what is in the buffer already may still be delivered.
+  ///
+  /// When something is to be sent, `writable` comes once all of it was taken, even if nothing has to wait.
   package func pauseReading() {
     isReadingPaused = true
+    if out != nil { isBlocked = true }
     if phase == .open { stream?.pauseReading() }
   }
 

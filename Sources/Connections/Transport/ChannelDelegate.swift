@@ -37,7 +37,8 @@ package protocol ChannelDelegate: AnyObject {
   /// Plaintext in a buffer of the loop: good until the call returns.
   func received(_ plaintext: UnsafeRawBufferPointer)
 
-  /// All that waited has been taken by the system; comes only after something had to wait.
+  /// All that waited has been taken by the system; comes only after something had to wait, or reading was paused
+  /// with something to be sent.
   func writable()
 
   /// The peer sends nothing more and may still read; only for channels that do not close by themselves then.

@@ -65,7 +65,8 @@ package enum MetricName: String, Sendable, CaseIterable {
 
   package var kind: Kind {
     switch self {
-    case .messages, .nacks, .duplicates, .receipts, .unknownDeviceAcks, .connectionsOpened, .connectionsClosed, .logins,
+    case .messages, .nacks, .duplicates, .receipts, .unknownDeviceAcks, .connectionsOpened,
+      .connectionsClosed, .logins,
       .bytesReceived, .bytesSent, .stanzasReceived, .stanzasSent, .httpRequests, .storeWritesElided,
       .storeFaults, .logLinesLost:
       .counter
@@ -106,7 +107,8 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .storeQueueDepth: ["shard"]
     case .storeFaults: ["fault"]
     case .buildInfo: ["version"]
-    case .receipts, .unknownDeviceAcks, .acceptSeconds, .deliverySeconds, .handshakeSeconds, .draining, .storeBatchRows,
+    case .receipts, .unknownDeviceAcks, .acceptSeconds, .deliverySeconds, .handshakeSeconds, .draining,
+      .storeBatchRows,
       .storeCommitSeconds, .storeWritesElided, .storedMessages, .registrations, .logLinesLost,
       .residentBytes, .startTime:
       []

@@ -27,13 +27,21 @@ final class AdminClient: Sendable {
     if body != nil { fields.append("Content-Type", "application/json") }
     let request = HTTPRequest(
       method: method, target: "/admin/v1" + path, fields: fields, body: body?.bytes ?? [])
+    let result = await withCheckedContinuation { continuation in
+      let isComing = loop.submit { [endpoint, loop] in
+        HTTPExchange.send(
+          request, host: endpoint.host, port: endpoint.port, name: nil, context: nil, timeout: .seconds(10),
+          on: loop
+        ) { continuation.resume(returning: $0) }
+      }
+      if !isComing { continuation.resume(returning: .failure(.channel(.loopStopped))) }
+    }
     let response: HTTPResponse
-    do {
-      response = try await HTTPCall.perform(
-        request, host: endpoint.host, port: endpoint.port, context: nil, timeout: .seconds(10), on: loop)
-    } catch {
+    switch result {
+    case .success(let answered): response = answered
+    case .failure(let fault):
       throw CommandFault(
-        .cannotConnect, "The admin surface at \(endpoint) does not answer: \(error). Is the server running?")
+        .cannotConnect, "The admin surface at \(endpoint) does not answer: \(fault). Is the server running?")
     }
     let answer = try? JSONValue(parsing: response.body)
     guard (200..<300).contains(response.status), let answer else {

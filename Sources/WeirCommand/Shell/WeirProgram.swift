@@ -4,7 +4,7 @@ import Foundation
 /// The `weir` command: picks the subcommand, reads its arguments, runs it.
 package enum WeirProgram {
   static let commands: [any Subcommand.Type] = [
-    ServeCommand.self, CertsCommand.self, SendCommand.self, ListenCommand.self, ProjectCommand.self,
+    ServeCommand.self, CertsCommand.self, RegisterCommand.self, DeviceCommand.self, SendCommand.self, BulkCommand.self, ListenCommand.self, DemoCommand.self, ProjectCommand.self,
     KeyCommand.self, TokenCommand.self,
   ]
   static let version = "0.1.0"

@@ -1,0 +1,181 @@
+import Seams
+import Bytes
+import DeviceRuntime
+import EventLoops
+import Foundation
+import PushXMPP
+import Synchronization
+import TLSCore
+import Telemetry
+
+/// Senders and devices on one loop: keeps every sender's window full and every device acking.
+///
+/// `@unchecked Sendable`: touched on its loop's thread; what others read is atomic.
+final class Generator: @unchecked Sendable {
+  let loop: EventLoop
+  private let context: TLSContext
+  private let scratch = LeanStream.Scratch()
+  private let stanzas = PushStanzas()
+  private var devices: [LeanStream] = []
+  private var senders: [Sender] = []
+  private var tokens: [[UInt8]] = []
+  private let ready = Atomic<Int>(0)
+  private let trouble = Mutex<String?>(nil)
+  private(set) var latency = Histogram()
+
+  let acked = Atomic<Int>(0)
+  let nacked = Atomic<Int>(0)
+  let delivered = Atomic<Int>(0)
+
+  /// One sender's stream and when its messages left.
+  final class Sender {
+    let stream: LeanStream
+    let number: Int
+    var next = 0
+    var sentAt: [Int: Int64] = [:]
+    var isSending = false
+    init(_ stream: LeanStream, number: Int) {
+      self.stream = stream
+      self.number = number
+    }
+  }
+
+  init(caFile: String) throws {
+    context = try TLSContext(client: TLSClientOptions(trust: .files([caFile])))
+    loop = EventLoop(name: "generator")
+    try loop.start()
+  }
+
+  func connectDevices(_ credentials: [Device.Credentials], port: UInt16) async throws {
+    for start in stride(from: 0, to: credentials.count, by: 50) {
+      let some = Array(credentials[start..<min(start + 50, credentials.count)])
+      try await loop.perform { [self] in
+        for device in some { add(device, port) }
+      }
+      try await wait { [self] in ready.load(ordering: .relaxed) >= start + some.count }
+    }
+  }
+
+  private func add(_ device: Device.Credentials, _ port: UInt16) {
+    let stream = LeanStream(
+      identity: device.deviceID, password: device.deviceSecret, port: port, context: context,
+      scratch: scratch, on: loop)
+    stream.ready = { [self] _ in ready.wrappingAdd(1, ordering: .relaxed) }
+    stream.failed = { [self] why in trouble.withLock { $0 = $0 ?? "a device: \(why)" } }
+    var output = ByteWriter(capacity: 256)
+    stream.received = { [self] stream, json in
+      guard let id = Lean.messageID(json) else { return }
+      delivered.wrappingAdd(1, ordering: .relaxed)
+      output.removeAll()
+      output.append("<message><gcm xmlns=\"google:mobile:data\">{\"message_type\":\"ack\",\"message_id\":\"")
+      output.append(id)
+      output.append("\"}</gcm></message>")
+      output.bytes.withUnsafeBytes { stream.send($0) }
+    }
+    devices.append(stream)
+    tokens.append(Array(device.token.utf8))
+    stream.connect()
+  }
+
+  func connectSenders(_ count: Int, identity: String, key: String, port: UInt16) async throws {
+    let before = ready.load(ordering: .relaxed)
+    try await loop.perform { [self] in
+      for number in 0..<count {
+        let stream = LeanStream(
+          identity: identity, password: key, port: port, context: context, scratch: scratch, on: loop)
+        let sender = Sender(stream, number: number)
+        stream.ready = { [self] _ in ready.wrappingAdd(1, ordering: .relaxed) }
+        stream.failed = { [self] why in trouble.withLock { $0 = $0 ?? "a sender: \(why)" } }
+        stream.received = { [self, unowned sender] _, json in answered(sender, json) }
+        senders.append(sender)
+        stream.connect()
+      }
+    }
+    try await wait { [self] in ready.load(ordering: .relaxed) >= before + count }
+  }
+
+  private func answered(_ sender: Sender, _ json: UnsafeRawBufferPointer) {
+    guard let id = Lean.messageID(json) else { return }
+    var number = 0
+    for byte in id.reversed().prefix(while: { $0 != UInt8(ascii: "-") }).reversed() {
+      number = number * 10 + Int(byte) - 48
+    }
+    if let sent = sender.sentAt.removeValue(forKey: number) {
+      latency.record(UInt64(max(0, loop.time.moment.ns - sent)))
+    }
+    if Lean.isAck(json) {
+      acked.wrappingAdd(1, ordering: .relaxed)
+    } else {
+      nacked.wrappingAdd(1, ordering: .relaxed)
+    }
+    if sender.isSending { send(sender) }
+  }
+
+  /// About 600 bytes of JSON.
+  private static let payload = Array(
+    ("\",\"priority\":\"high\",\"data\":{\"title\":\"Une journée à Séoul\",\"text\":\""
+      + String(repeating: "the quick brown fox jumps over the lazy dog; ", count: 8)
+      + "\",\"room\":\"4711\",\"kind\":\"chat\"}}</gcm></message>").utf8)
+  private var message = ByteWriter(capacity: 2_048)
+
+  private func send(_ sender: Sender) {
+    let number = sender.next
+    sender.next += 1
+    message.removeAll()
+    message.append("<message><gcm xmlns=\"google:mobile:data\">{\"message_id\":\"b")
+    message.append(decimal: Int64(sender.number))
+    message.append("-")
+    message.append(decimal: Int64(number))
+    message.append("\",\"to\":\"")
+    message.append(tokens[(sender.number &* 7919 &+ number) % tokens.count])
+    message.append(Self.payload)
+    sender.sentAt[number] = loop.time.moment.ns
+    message.bytes.withUnsafeBytes { sender.stream.send($0) }
+  }
+
+  /// Fills every sender's window; each answer then sends the next message.
+  func start(window: Int) async throws {
+    try await loop.perform { [self] in
+      for sender in senders {
+        sender.isSending = true
+        for _ in 0..<window { send(sender) }
+      }
+    }
+  }
+
+  func resetLatency() async throws {
+    try await loop.perform { [self] in latency = Histogram() }
+  }
+
+  func stopSending() async throws {
+    try await loop.perform { [self] in
+      for sender in senders { sender.isSending = false }
+    }
+    try await wait { [self] in senders.allSatisfy(\.sentAt.isEmpty) }
+  }
+
+  func closeSenders() async throws {
+    try await loop.perform { [self] in
+      for sender in senders { sender.stream.close() }
+      senders = []
+    }
+  }
+
+  func stop() async {
+    try? await loop.perform { [self] in
+      for stream in devices { stream.close() }
+      for sender in senders { sender.stream.close() }
+    }
+    loop.stop()
+  }
+
+  private func wait(_ condition: @escaping @Sendable () -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(60)
+    while true {
+      if try await loop.perform(condition) { return }
+      if let trouble = trouble.withLock({ $0 }) { throw BenchFault(trouble) }
+      guard ContinuousClock.now < deadline else { throw BenchFault("the server does not keep up") }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+  }
+}

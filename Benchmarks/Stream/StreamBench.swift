@@ -1,0 +1,130 @@
+import EventLoops
+import Telemetry
+import Synchronization
+import CLinux
+import DeviceRuntime
+import Foundation
+import Glibc
+
+/// Measures the running server over real TLS streams, generator on the same machine.
+///
+/// `stream-bench [--weir PATH] [--loops N] [--seconds S] [--smoke] [--profile-wait]`
+@main
+struct StreamBench {
+  var weir = ".build/release/weir"
+  var loops = 1
+  var seconds = 5.0
+  var isSmoke = false
+  var only: String?
+
+  static func main() async {
+    shim_line_buffer_stdout()
+    var bench = StreamBench()
+    var words = CommandLine.arguments.dropFirst()
+    while let word = words.popFirst() {
+      switch word {
+      case "--weir": bench.weir = words.popFirst() ?? bench.weir
+      case "--loops": bench.loops = words.popFirst().flatMap { Int($0) } ?? 1
+      case "--seconds": bench.seconds = words.popFirst().flatMap { Double($0) } ?? 5
+      case "--only": bench.only = words.popFirst()
+      case "--smoke": bench.isSmoke = true
+      default:
+        print("stream-bench: unknown argument \(word)")
+        exit(2)
+      }
+    }
+    do { try await bench.run() } catch {
+      print("stream-bench: \(error)")
+      exit(1)
+    }
+  }
+
+  func run() async throws {
+    if isSmoke {
+      try await throughput(devices: 20, shapes: [(2, 10)], seconds: 0.5)
+      return
+    }
+    print("Weir over TLS 1.3 streams, about 600 bytes a message, durable acks; \(loops) loop(s), generator beside it.")
+    print("senders × window   acked+delivered/s   server CPU µs/msg   ack p50 ms   p99 ms   p99.9 ms   nacks")
+    let shapes = [(1, 1), (10, 1), (100, 1), (1, 100), (10, 100), (100, 100)].filter { shape in
+      only == nil || only == "\(shape.0)x\(shape.1)"
+    }
+    try await throughput(devices: 1_000, shapes: shapes, seconds: seconds)
+    if only == nil || only == "memory" { try await memory() }
+  }
+
+  private func throughput(devices count: Int, shapes: [(Int, Int)], seconds: Double) async throws {
+    let server = try ServerUnderTest(loops: loops, weir: weir)
+    defer { server.stop() }
+    let generator = try Generator(caFile: server.credentials + "/ca.pem")
+    let devices = try await register(count, at: server)
+    try await generator.connectDevices(devices, port: server.xmpp)
+    for (senders, window) in shapes {
+      try await generator.connectSenders(
+        senders, identity: server.senderID, key: try server.key("server-key"), port: server.xmpp)
+      try await generator.start(window: window)
+      try await Task.sleep(for: .milliseconds(isSmoke ? 100 : 1_000))
+      try await generator.resetLatency()
+      let before = (
+        generator.acked.load(ordering: .relaxed), generator.delivered.load(ordering: .relaxed),
+        server.cpuMicroseconds, ContinuousClock.now, generator.nacked.load(ordering: .relaxed)
+      )
+      try await Task.sleep(for: .seconds(seconds))
+      let acked = generator.acked.load(ordering: .relaxed) - before.0
+      let delivered = generator.delivered.load(ordering: .relaxed) - before.1
+      let cpu = server.cpuMicroseconds - before.2
+      let time = ContinuousClock.now - before.3
+      let nacked = generator.nacked.load(ordering: .relaxed) - before.4
+      let latency = try await generator.loop.perform { generator.latency.snapshot() }
+      try await generator.stopSending()
+      try await generator.closeSenders()
+      let taken = Double(time.components.seconds) + Double(time.components.attoseconds) / 1e18
+      func ms(_ q: Double) -> String { String(format: "%.2f", Double(latency.quantile(q) ?? 0) / 1e6) }
+      let done = Double(min(acked, delivered))
+      print(
+        pad("\(senders) × \(window)", 17), pad("\(Int(done / taken))", 19),
+        pad(String(format: "%.1f", cpu / max(1, done)), 19), pad(ms(0.5), 12), pad(ms(0.99), 8),
+        pad(ms(0.999), 10), pad("\(nacked)", 7))
+    }
+    await generator.stop()
+  }
+
+  private func memory() async throws {
+    print("\nidle TLS devices   server memory KiB a device")
+    for count in [1_000, 5_000] {
+      let server = try ServerUnderTest(loops: loops, weir: weir)
+      defer { server.stop() }
+      let generator = try Generator(caFile: server.credentials + "/ca.pem")
+      let devices = try await register(count, at: server)
+      let before = server.residentKiB
+      try await generator.connectDevices(devices, port: server.xmpp)
+      try await Task.sleep(for: .seconds(1))
+      let each = Double(server.residentKiB - before) / Double(count)
+      print(pad("\(count)", 16), pad(String(format: "%.1f", each), 27))
+      await generator.stop()
+    }
+  }
+
+  private func register(_ count: Int, at server: ServerUnderTest) async throws -> [Device.Credentials] {
+    let registrar = try DeviceRegistrar(
+      port: server.https, project: "demo", apiKey: try server.key("api-key"),
+      trust: .file(server.credentials + "/ca.pem"), timeout: .seconds(60))
+    return try await withThrowingTaskGroup(of: [Device.Credentials].self) { group in
+      for part in 0..<8 {
+        group.addTask {
+          var made: [Device.Credentials] = []
+          for index in 0..<count where index % 8 == part {
+            _ = index
+            made.append(try await registrar.register(app: "org.example.app"))
+          }
+          return made
+        }
+      }
+      return try await group.reduce(into: []) { $0 += $1 }
+    }
+  }
+
+  private func pad(_ text: String, _ width: Int) -> String {
+    String(repeating: " ", count: max(0, width - text.count)) + text
+  }
+}

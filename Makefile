@@ -1,0 +1,75 @@
+# The one door to this repository. `make` lists what it can do.
+
+DATA   ?= ./weir-data
+OUT    ?= ./certs
+SECONDS_PER_FUZZ ?= 20
+FILTER ?=
+# Programs that show a progress bar or ask look at this; the continuous integration sets CI=true.
+export NO_COLOR := $(if $(CI),1,$(NO_COLOR))
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check check-rest fmt lint tidy demo bench certs docs fuzz tsan asan release clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## Build the server and run it on ./weir-data (DATA=DIR)
+	@dev/deps.sh run
+	swift build -c release --product weir
+	exec .build/release/weir serve --data $(DATA)
+
+test: ## Run every test, with real clients in Python environments (FILTER=Name for some)
+	@dev/deps.sh test
+	@dev/python-env.sh
+	swift build --build-tests
+	swift test --skip-build $(if $(FILTER),--filter '$(FILTER)')
+
+check: test check-rest ## Everything the continuous integration runs: test, then check-rest
+
+check-rest: ## The checks beside the tests: format, sanitizers, docs, fuzz, release build, bench
+	@dev/check-rest.sh
+
+fmt: ## Format all Swift files in place
+	swift format -i -r Package.swift Sources Tests Benchmarks Fuzzing
+
+lint: ## Check the format of all Swift files
+	swift format lint --strict -r Package.swift Sources Tests Benchmarks Fuzzing
+
+tidy: ## Check imports, file lengths and other house rules
+	swift build --build-tests
+	swift test --skip-build --filter TidyTests
+
+demo: ## Run a server, devices and an app server on real messages, and sum up what happened
+	@dev/deps.sh run
+	swift build -c release --product weir
+	exec .build/release/weir demo
+
+bench: ## Measure the cores in a release build (BENCH='--smoke' for one short round)
+	@dev/deps.sh run
+	swift build -c release --product weir-bench
+	.build/release/weir-bench $(BENCH)
+
+certs: ## Make a development CA and a server certificate in ./certs (OUT=DIR)
+	@dev/deps.sh run
+	swift build -c release --product weir
+	.build/release/weir certs --out $(OUT)
+
+docs: ## Check the links of the documents and build the API documentation
+	@dev/docs.sh
+
+fuzz: ## Fuzz every target for a while (SECONDS_PER_FUZZ=20, TARGET=Name for one)
+	@dev/deps.sh run
+	@dev/fuzz.sh $(SECONDS_PER_FUZZ) $(TARGET)
+
+tsan: ## Run the tests that use threads under the thread sanitizer
+	@dev/sanitize.sh thread
+
+asan: ## Run the tests that meet hostile bytes or C memory under the address sanitizer
+	@dev/sanitize.sh address
+
+release: ## Build the weir command for release
+	@dev/deps.sh run
+	swift build -c release --product weir
+
+clean: ## Remove what was built, not ./weir-data
+	rm -rf .build artifacts .venv-*

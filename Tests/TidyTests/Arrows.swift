@@ -1,0 +1,57 @@
+/// Which module may import which, by hand and on purpose apart from the manifest: a dependency that is added
+/// there must be argued here as well.
+///
+/// docs/ARCHITECTURE.md draws it.
+enum Arrows {
+  static let allowed: [String: Set<String>] = {
+    let basics: Set<String> = ["Bytes", "Seams"]
+    let client: Set<String> = basics.union([
+      "Connections", "EventLoops", "Telemetry", "TLSCore", "XMPPCore", "XMLCore", "PushXMPP", "PushModel",
+      "DeliveryCore", "JSONCore",
+    ])
+    return [
+      // Basics and seams
+      "Bytes": [],
+      "Seams": ["Bytes"],
+      // Cores: they know no socket, file, task, clock or log.
+      "JSONCore": ["Bytes"],
+      "XMLCore": ["Bytes", "CXML2"],
+      "TLSCore": ["Bytes", "COpenSSL"],
+      "HTTPCore": basics.union(["CHTTPParser"]),
+      "XMPPCore": basics.union(["XMLCore"]),
+      "PushModel": basics.union(["JSONCore"]),
+      "DeliveryCore": basics.union(["PushModel"]),
+      "PushXMPP": basics.union(["XMPPCore", "XMLCore", "PushModel", "JSONCore"]),
+      // Port: knows messages, never stanzas or sockets.
+      "Stores": basics.union(["PushModel"]),
+      // Loops
+      "Telemetry": basics.union(["CLinux"]),
+      "EventLoops": basics.union(["Telemetry", "CUV", "CLinux"]),
+      // Drivers
+      "StoreSQLite": basics.union(["Stores", "PushModel", "Telemetry", "CSQLite", "CLinux"]),
+      "Connections": client.subtracting(["Connections"]).union(["HTTPCore"]),
+      // Products: client and device know nothing of the server.
+      "ConnectionServer": client.union(["HTTPCore", "Stores", "StoreSQLite", "CLinux"]),
+      "StreamClient": client,
+      "DeviceRuntime": client.union(["HTTPCore"]),
+      // Programs
+      "WeirCommand": client.union([
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "HTTPCore", "CLinux",
+      ]),
+      "weir": ["WeirCommand"],
+      // Beside
+      "StoreConformance": basics.union(["Stores", "PushModel"]),
+      "TestKit": basics.union([
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "TLSCore", "Stores", "PushModel", "JSONCore",
+      ]),
+    ]
+  }()
+
+  /// Parts of the toolchain that every module may use.
+  static let toolchain: Set<String> = ["Swift", "Glibc", "Synchronization", "_Concurrency"]
+
+  /// Modules that may also use Foundation: it is large, slow on the paths that matter, and has no place in a core.
+  static let withFoundation: Set<String> = [
+    "ConnectionServer", "WeirCommand", "weir", "TestKit", "StoreConformance",
+  ]
+}

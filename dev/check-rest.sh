@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# The checks beside the tests. Each step says its name and time; the first that fails ends the run.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+step() {
+  local name=$1 begin=$SECONDS
+  shift
+  printf '== %s\n' "$name"
+  "$@" || {
+    local code=$?
+    printf '== %s FAILED (exit %s)\n' "$name" "$code" >&2
+    exit 1
+  }
+  printf '== %s took %s s\n' "$name" "$((SECONDS - begin))"
+}
+
+dev/deps.sh test
+step 'format' make --no-print-directory lint
+step 'documents' dev/docs.sh
+step 'release build' swift build -c release --product weir
+step 'benchmarks run' make --no-print-directory bench BENCH=--smoke
+step 'fuzz' dev/fuzz.sh "${SECONDS_PER_FUZZ:-20}"
+step 'address sanitizer' dev/sanitize.sh address
+step 'thread sanitizer' dev/sanitize.sh thread
+printf '== every check passed\n'
