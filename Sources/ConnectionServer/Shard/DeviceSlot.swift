@@ -11,6 +11,8 @@ final class DeviceSlot {
   var behind = true
   /// A page is being read.
   var reading = false
+  /// Rows were written while a page was being read, which may not hold them.
+  var missed = false
   /// Ended here, but perhaps still seen by a read of the store: number of each, with the batch that removes it.
   var settling: Set<MessageNumber> = []
   /// Removed for good while a page was being read, which may have seen them.

@@ -61,7 +61,7 @@ extension Shard {
       slot.stream.tellDeleted(count: page.overflowed)
       writing.clearOverflow(device, now: now)
     }
-    slot.behind = page.hasMore
+    slot.behind = page.hasMore || slot.missed
     for row in page.messages {
       // One message always fits; the acks of what is on its way bring the rest.
       guard slot.inFlight.count < tuning.deviceWindow,
@@ -76,6 +76,10 @@ extension Shard {
       } else {
         hand(Downstream(row), to: slot)
       }
+    }
+    if slot.missed {
+      slot.missed = false
+      pump(slot)
     }
   }
 }

@@ -59,7 +59,13 @@ final class DeviceSession: StreamSession, DeviceStream {
 
   func deliver(_ record: Downstream) {
     connection.write { output in
-      record.body.withUnsafeBytes { stanzas.append($0, to: &output) }
+      record.body.withUnsafeBytes { body in
+        if let shared = record.shared {
+          shared.bytes.withUnsafeBytes { stanzas.append(body, rest: $0, to: &output) }
+        } else {
+          stanzas.append(body, to: &output)
+        }
+      }
     }
   }
 
