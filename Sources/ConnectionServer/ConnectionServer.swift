@@ -107,7 +107,8 @@ public final class ConnectionServer: Sendable {
         workers.append(
           try await loop.perform {
             let worker = LoopWorker(
-              loop: loop, context: context, shard: Shard(index: index, context, now: loop.now, wall: loop.wall))
+              loop: loop, context: context,
+              shard: Shard(index: index, context, now: loop.now, wall: loop.wall))
             worker.begin(mailboxes[index])
             return worker
           })

@@ -1,6 +1,6 @@
-import Stores
 import EventLoops
 import Seams
+import Stores
 import Telemetry
 
 /// The end of a server, in order: announce, answer, close streams, close the store, stop the loops.

@@ -85,7 +85,8 @@ struct StartUp: Sendable {
 
   /// Fills the dedupe windows from the journal, so that a repeat is known across a restart.
   private static func remember(
-    _ store: any Store, _ accounts: AccountDirectory, _ limits: Limits, _ tuning: ShardTuning, _ now: WallTime,
+    _ store: any Store, _ accounts: AccountDirectory, _ limits: Limits, _ tuning: ShardTuning,
+    _ now: WallTime,
     _ log: Log
   ) async throws {
     let since = WallTime(ms: now.ms - tuning.dedupeHorizon.ns / 1_000_000)

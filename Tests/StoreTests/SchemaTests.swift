@@ -1,9 +1,10 @@
 import CSQLite
 import PushModel
 import Seams
-@testable import StoreSQLite
 import Stores
 import Testing
+
+@testable import StoreSQLite
 
 @Suite struct SchemaTests {
   private let scratch: Scratch
@@ -27,7 +28,7 @@ import Testing
       INSERT INTO registration VALUES
         ('late', 1, 9, 'app', 'linux', 'ana', 0, NULL, 7), ('old', 1, 9, 'app', 'linux', NULL, 1, 'late', 6),
         ('first', 1, 9, 'other', 'linux', NULL, 0, NULL, 5);
-      INSERT INTO message VALUES (1, 1, 77, 1000, 9, 'app', zeroblob(16), NULL, 1, 0, '{}', '');
+      INSERT INTO message VALUES (1, 1, 77, 1000, 9, 'app', zeroblob(16), NULL, 1, 0, x'7b7d', x'');
       """)
     let store = try SQLiteStore(directory: scratch.path)
     let now = WallTime(ms: 10)

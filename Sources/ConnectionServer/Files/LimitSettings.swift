@@ -45,11 +45,15 @@ package enum LimitSettings {
     Entry(name: "write-backlog-bytes", help: "unread output after which a connection is closed") {
       $0.writeBacklogBytesMax = $1
     },
-    Entry(name: "login-seconds", help: "from connecting to a bound stream") { $0.loginDeadline = .seconds($1) },
+    Entry(name: "login-seconds", help: "from connecting to a bound stream") {
+      $0.loginDeadline = .seconds($1)
+    },
     Entry(name: "keepalive-seconds", help: "silence after which a space is sent") {
       $0.keepaliveIdle = .seconds($1)
     },
-    Entry(name: "dead-seconds", help: "silence after which a peer is given up") { $0.deadAfter = .seconds($1) },
+    Entry(name: "dead-seconds", help: "silence after which a peer is given up") {
+      $0.deadAfter = .seconds($1)
+    },
   ]
 }
 

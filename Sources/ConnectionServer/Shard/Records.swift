@@ -47,7 +47,8 @@ final class Downstream: @unchecked Sendable {
 
   init(
     number: MessageNumber, key: MessageKey, device: DeviceNumber, sender: SenderID, app: String,
-    collapse: String?, expires: WallTime, highPriority: Bool, body: [UInt8], receipt: [UInt8], origin: Origin?, write: Write,
+    collapse: String?, expires: WallTime, highPriority: Bool, body: [UInt8], receipt: [UInt8],
+    origin: Origin?, write: Write,
     shared: SharedTail? = nil
   ) {
     self.number = number
@@ -70,13 +71,15 @@ final class Downstream: @unchecked Sendable {
   convenience init(_ row: StoredMessage, isStored: Bool = true) {
     self.init(
       number: row.number, key: row.key, device: row.device, sender: row.sender, app: row.app,
-      collapse: row.collapse, expires: row.expires, highPriority: row.highPriority, body: row.body, receipt: row.receipt,
+      collapse: row.collapse, expires: row.expires, highPriority: row.highPriority, body: row.body,
+      receipt: row.receipt,
       origin: nil, write: isStored ? .durable : .never, shared: row.shared)
   }
 
   var stored: StoredMessage {
     StoredMessage(
-      number: number, device: device, sender: sender, app: app, key: key, collapse: collapse, expires: expires,
+      number: number, device: device, sender: sender, app: app, key: key, collapse: collapse,
+      expires: expires,
       highPriority: highPriority, live: handed, body: body, receipt: receipt)
   }
 }

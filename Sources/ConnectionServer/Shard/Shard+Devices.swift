@@ -1,8 +1,8 @@
-import Telemetry
 import DeliveryCore
 import PushModel
 import Seams
 import Stores
+import Telemetry
 
 extension Shard {
   /// A device has bound its stream on this loop, which is its home, and the store granted it the stream.

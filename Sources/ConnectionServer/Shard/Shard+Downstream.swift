@@ -1,8 +1,8 @@
-import Telemetry
 import DeliveryCore
 import PushModel
 import Seams
 import Stores
+import Telemetry
 
 extension Shard {
   /// Takes a valid message for a device at home here: to the device's stream if that has room, and to the

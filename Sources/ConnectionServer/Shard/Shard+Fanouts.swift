@@ -16,7 +16,8 @@ extension Shard {
       accounts.sender(job.sender)?.forget(job.key)
       counters.countNack(.topicsMessageRateExceeded)
       return answer(
-        send, .nack(.topicsMessageRateExceeded, "\(max) topic messages of this sender are under way; send slower"))
+        send,
+        .nack(.topicsMessageRateExceeded, "\(max) topic messages of this sender are under way; send slower"))
     }
     fanouts.begin(send)
     noteFanout(job.key, job.sender, .accepted)

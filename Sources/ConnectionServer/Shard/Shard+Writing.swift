@@ -1,7 +1,7 @@
-import Telemetry
 import PushModel
 import Seams
 import Stores
+import Telemetry
 
 extension Shard {
   func submitIfDue() {

@@ -1,10 +1,10 @@
-import Telemetry
 import Bytes
 import JSONCore
 import PushModel
 import PushXMPP
 import Seams
 import Stores
+import Telemetry
 import XMLCore
 import XMPPCore
 
