@@ -1,6 +1,6 @@
 import JSONCore
 
-/// `weir topic`
+/// The command `weir topic`.
 struct TopicCommand: Subcommand {
   static let name = "topic"
   static let operands = "list | show TOPIC | subscribe TOPIC TOKEN… | unsubscribe TOPIC TOKEN…"
@@ -44,7 +44,7 @@ struct TopicCommand: Subcommand {
   }
 }
 
-/// `weir user`
+/// The command `weir user`.
 struct UserCommand: Subcommand {
   static let name = "user"
   static let operands = "list | show USER | badge USER"
@@ -94,7 +94,7 @@ struct UserCommand: Subcommand {
   }
 }
 
-/// `weir group`
+/// The command `weir group`.
 struct GroupCommand: Subcommand {
   static let name = "group"
   static let operands = "list | show KEY | create NAME TOKEN… | add KEY TOKEN… | remove KEY TOKEN…"
