@@ -75,7 +75,8 @@ public final class ConnectionServer: Sendable {
         options: .init(
           limits: StoreLimits(
             storedPerDeviceMax: limits.storedPerDeviceMax,
-            collapseKeysPerDeviceMax: limits.collapseKeysPerDeviceMax)))
+            collapseKeysPerDeviceMax: limits.collapseKeysPerDeviceMax,
+            topicsPerTokenMax: limits.topicsPerTokenMax, groupMembersMax: limits.groupMembersMax)))
     } catch { throw ServerFault(error, configuration) }
     do {
       return try await open(configuration, store, limits, time, tuning, log)
@@ -106,7 +107,8 @@ public final class ConnectionServer: Sendable {
         workers.append(
           try await loop.perform {
             let worker = LoopWorker(
-              loop: loop, context: context, shard: Shard(index: index, context, now: loop.now, wall: loop.wall))
+              loop: loop, context: context,
+              shard: Shard(index: index, context, now: loop.now, wall: loop.wall))
             worker.begin(mailboxes[index])
             return worker
           })
@@ -120,6 +122,8 @@ public final class ConnectionServer: Sendable {
         let home = Int(sender.value.magnitude % UInt64(count))
         mailboxes.post(.perform { $0.upstreamLeft(sender) }, to: home)
       }
+      let fanouts = ready.fanouts
+      mailboxes.post(.perform { $0.resumeFanouts(fanouts) }, to: 0)
       let project = try Self.finishCredentials(ready, ports)
       let addresses = Addresses(
         xmpp: ports.xmpp, https: ports.https, admin: ports.admin, projectID: project.id,

@@ -1,6 +1,6 @@
-import Stores
 import EventLoops
 import Seams
+import Stores
 import Telemetry
 
 /// The end of a server, in order: announce, answer, close streams, close the store, stop the loops.
@@ -18,6 +18,7 @@ struct Drain: Sendable {
     context.onEveryShard { shard in
       for listener in shard.worker?.listeners ?? [] { listener.close() }
       shard.worker?.listeners = []
+      shard.fanouts.pause()
       for stream in shard.senderStreams.values { stream.announceDraining() }
     }
     let start = context.time.moment
@@ -25,6 +26,7 @@ struct Drain: Sendable {
     while context.time.moment < deadline {
       let busy = await context.gather { shard in
         shard.senderStreams.values.contains { $0.pendingCount > 0 } || !shard.writing.isIdle
+          || shard.fanouts.isBusy
       }
       if !busy.contains(true), context.time.moment - start >= grace { break }
       try? await Task.sleep(for: pause)

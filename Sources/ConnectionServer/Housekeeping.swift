@@ -10,6 +10,15 @@ struct Housekeeping: Sendable {
   /// Sweeps between two prunings of the journal.
   private let sweepsPerPruning = 30
 
+  /// Forgets finished fan-outs in small steps, so that writes come in between.
+  private func pruneFanouts(before: WallTime) async throws {
+    let step = 200
+    for _ in 0..<100 {
+      let gone = try await context.store.pruneFanouts(before: before, max: step, now: context.time.wall)
+      if gone < step { return }
+    }
+  }
+
   func run() async {
     var sweeps = 0
     while !Task.isCancelled {
@@ -19,7 +28,9 @@ struct Housekeeping: Sendable {
         sweeps += 1
         if sweeps.isMultiple(of: sweepsPerPruning) {
           let horizon = context.tuning.dedupeHorizon.ns / 1_000_000
-          try await context.store.pruneJournal(before: WallTime(ms: context.time.wall.ms - horizon))
+          let before = WallTime(ms: context.time.wall.ms - horizon)
+          try await context.store.pruneJournal(before: before)
+          try await pruneFanouts(before: before)
         }
       } catch {
         context.log.warning("Sweeping failed; it is tried again", ["fault": .init("\(error)")])

@@ -1,7 +1,7 @@
-import PushModel
 import Connections
 import EventLoops
 import HTTPCore
+import PushModel
 import TLSCore
 import Telemetry
 
@@ -24,7 +24,9 @@ struct Listeners: Sendable {
     let configuration = context.configuration
     let hosts = Self.addresses(of: configuration.host)
     let xmpp = try await openXMPP(hosts, configuration.xmppPort)
-    let routes = HTTPRoutes(registrations: RegistrationAPI(context: context))
+    let routes = HTTPRoutes(
+      registrations: RegistrationAPI(context: context),
+      subscriptions: TopicSubscriptionAPI(context: context))
     let https = try await openHTTP(hosts, configuration.httpsPort, isPlain: false) {
       await routes.answer(APIRequest($0)).http
     }
@@ -60,7 +62,7 @@ struct Listeners: Sendable {
                 troubled: { log.error("Accepting a connection failed", ["fault": .init("\($0)")]) }))
           }
         }
-      } catch where order > 0 {
+      } catch  where order > 0 {
         context.log.debug("An address of the host could not be bound", ["host": .init(host)])
       }
     }
@@ -92,7 +94,7 @@ struct Listeners: Sendable {
               },
               troubled: { log.error("Accepting a connection failed", ["fault": .init("\($0)")]) }))
         }
-      } catch where order > 0 {
+      } catch  where order > 0 {
         context.log.debug("An address of the host could not be bound", ["host": .init(host)])
       }
     }

@@ -15,6 +15,8 @@ struct StartUp: Sendable {
   let credentials: Credentials
   let project: Project
   let sendersWithUpstream: [SenderID]
+  /// Fan-outs that the last run did not finish.
+  let fanouts: [FanoutDesk.Run]
 
   static func prepare(
     _ configuration: ServerConfiguration, store: any Store, limits: Limits, tuning: ShardTuning,
@@ -49,9 +51,23 @@ struct StartUp: Sendable {
       try await store.saveSetting(hashKeySetting, hashKey)
     }
     try await remember(store, accounts, limits, tuning, now, log)
+    let fanouts = try await unfinishedFanouts(store, accounts, tuning, now, log)
     return StartUp(
       store: store, accounts: accounts, keys: MessageKeys(key: hashKey), credentials: credentials,
-      project: project, sendersWithUpstream: try await store.sendersWithUpstream())
+      project: project, sendersWithUpstream: try await store.sendersWithUpstream(),
+      fanouts: fanouts)
+  }
+
+  /// Jobs that go on, and the ids of all of late, so that a repeat is known.
+  private static func unfinishedFanouts(
+    _ store: any Store, _ accounts: AccountDirectory, _ tuning: ShardTuning, _ now: WallTime, _ log: Log
+  ) async throws -> [FanoutDesk.Run] {
+    let since = WallTime(ms: now.ms - tuning.dedupeHorizon.ns / 1_000_000)
+    let found = try await store.fanouts(since: since)
+    for job in found { _ = accounts.sender(job.sender)?.firstTaker(of: job.key, shard: 0, now: job.begun) }
+    let open = found.filter { !$0.isDone }
+    if !open.isEmpty { log.info("Fan-outs go on", ["count": .init(open.count)]) }
+    return open.map { FanoutDesk.Run(number: $0.number, sender: $0.sender) }
   }
 
   private static let hashKeySetting = "message-hash-key"
@@ -69,7 +85,8 @@ struct StartUp: Sendable {
 
   /// Fills the dedupe windows from the journal, so that a repeat is known across a restart.
   private static func remember(
-    _ store: any Store, _ accounts: AccountDirectory, _ limits: Limits, _ tuning: ShardTuning, _ now: WallTime,
+    _ store: any Store, _ accounts: AccountDirectory, _ limits: Limits, _ tuning: ShardTuning,
+    _ now: WallTime,
     _ log: Log
   ) async throws {
     let since = WallTime(ms: now.ms - tuning.dedupeHorizon.ns / 1_000_000)

@@ -47,6 +47,33 @@ package struct PushStanzas: Sendable {
     writer.append(",\"message_type\":\"ack\"}</gcm></message>")
   }
 
+  /// Appends the word that a message for a device group was taken.
+  ///
+  /// - Parameters:
+  ///   - success: Members that it was taken for.
+  ///   - failed: The tokens of the others.
+  package func appendGroupAck(
+    from: UnsafeRawBufferPointer, messageID: UnsafeRawBufferPointer, success: Int, failed: [String],
+    to writer: inout ByteWriter
+  ) {
+    open(to: &writer)
+    appendIDs(from, messageID, to: &writer)
+    writer.append(",\"success\":")
+    writer.append(decimal: Int64(success))
+    writer.append(",\"failure\":")
+    writer.append(decimal: Int64(failed.count))
+    if !failed.isEmpty {
+      writer.append(",\"failed_registration_ids\":[")
+      for (index, token) in failed.enumerated() {
+        writer.append(index == 0 ? "\"" : ",\"")
+        writer.append(jsonStringAsXML: token)
+        writer.append("\"")
+      }
+      writer.append("]")
+    }
+    writer.append(",\"message_type\":\"ack\"}</gcm></message>")
+  }
+
   /// Appends the word that a message or an ack was refused.
   ///
   /// The description is always written, even when it is empty: clients wait for it.
@@ -147,6 +174,16 @@ package struct PushStanzas: Sendable {
   package func append(_ json: UnsafeRawBufferPointer, to writer: inout ByteWriter) {
     open(to: &writer)
     writer.append(jsonAsXML: json)
+    writer.append("</gcm></message>")
+  }
+
+  /// Appends a stanza around a JSON object that stands in two places.
+  package func append(
+    _ json: UnsafeRawBufferPointer, rest: UnsafeRawBufferPointer, to writer: inout ByteWriter
+  ) {
+    open(to: &writer)
+    writer.append(jsonAsXML: json)
+    writer.append(jsonAsXML: rest)
     writer.append("</gcm></message>")
   }
 

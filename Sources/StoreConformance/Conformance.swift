@@ -66,7 +66,7 @@ package struct ConformanceCase: Sendable, CustomStringConvertible {
   /// All promises.
   package static let all: [ConformanceCase] =
     messages + caps + collapses + upstreams + journals + devices + streams + accounts + failures + races
-    + models
+    + models + topics + audiences + fanouts
 }
 
 /// Where a store broke a promise.

@@ -54,12 +54,15 @@ extension Statement {
   }
 }
 
-/// The columns of a whole message row, in the order in which ``message(_:incarnation:)`` reads them.
-let messageColumns = """
+/// The columns of a message that is not a share, in the order in which they are bound.
+let plainMessageColumns = """
   device, number, expires, sender, app, key, collapse, high, live, body, receipt
   """
+/// The columns of a whole message row, in the order in which ``message(_:incarnation:)`` reads them.
+let messageColumns = plainMessageColumns + ", share, job"
 
 extension Statement {
+  /// A row; the body of a share is left empty, see ``ShareReader``.
   func message(incarnation: Int64) throws(SQLiteFailure) -> StoredMessage {
     StoredMessage(
       number: MessageNumber(column: int(1)), device: DeviceNumber(int(0)), sender: SenderID(int(3)),
@@ -68,13 +71,22 @@ extension Statement {
       body: blob(9), receipt: blob(10))
   }
 
-  /// Reads `number, sender, key` of a row that is going away.
+  /// Reads `number, sender, key, share, job` of a row that is going away.
   func ended(
     device: DeviceNumber, as state: MessageState
   ) throws(SQLiteFailure) -> WriteOutcome.Ended {
     WriteOutcome.Ended(
       number: MessageNumber(column: int(0)), device: device, sender: SenderID(int(1)),
-      key: try key(2, table: "message"), state: state)
+      key: try key(2, table: "message"), state: state, job: job(share: 3, job: 4, number: int(0)))
+  }
+}
+
+extension Statement {
+  /// The fan-out that a row is a share of.
+  func job(share: Int32, job: Int32, number: Int64) -> MessageNumber? {
+    guard !isNull(share) else { return nil }
+    let job = int(job)
+    return MessageNumber(column: job == 0 ? number : job)
   }
 }
 

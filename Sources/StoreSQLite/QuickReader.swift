@@ -10,6 +10,8 @@ final class QuickReader: Reader {
   private let incarnation: Int64
   private let page, overflowed, registration, device, deviceRegistrations: Statement
   private let projectRows, keyRows, settingRow: Statement
+  private let shares: ShareReader
+  let targets: TargetReads
 
   init(
     path: String, _ options: SQLiteStore.Options, incarnation: Int64
@@ -17,6 +19,8 @@ final class QuickReader: Reader {
     link = try ReadConnection(path: path, options)
     let connection = link.connection
     self.incarnation = incarnation
+    shares = try ShareReader(connection)
+    targets = try TargetReads(connection)
     page = try connection.prepare(
       """
       SELECT \(messageColumns) FROM message
@@ -55,7 +59,8 @@ final class QuickReader: Reader {
         backlog.hasMore = true
         break
       }
-      backlog.messages.append(try page.message(incarnation: incarnation))
+      let message = try page.message(incarnation: incarnation)
+      backlog.messages.append(page.isNull(11) ? message : try shares.complete(message, of: page))
     }
     overflowed.bind(1, device.value)
     defer { overflowed.reset() }

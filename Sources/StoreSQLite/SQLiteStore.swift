@@ -184,6 +184,18 @@ package final class SQLiteStore: Store {
     submit(to: slow, done) { reader throws(SQLiteFailure) in .success(try work(reader)) }
   }
 
+  /// Pages of 4 KiB that hold something; for measurements.
+  package func pagesUsed() async throws(StoreFault) -> Int {
+    let result = await withCheckedContinuation { continuation in
+      onWriter({ (result: Result<Int, StoreFault>) in continuation.resume(returning: result) }) {
+        writer throws(SQLiteFailure) in
+        let all = try writer.connection.number("PRAGMA page_count")
+        return .success(Int(all - (try writer.connection.number("PRAGMA freelist_count"))))
+      }
+    }
+    return try result.get()
+  }
+
   /// Limits the database to so many pages of 4 KiB, as a full disk would; nil lifts the limit.
   ///
   /// For tests.

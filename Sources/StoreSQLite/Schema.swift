@@ -10,7 +10,7 @@ enum Schema {
   /// Step n takes a file of version n to n + 1.
   ///
   /// Steps that were released are never changed.
-  static let steps: [String] = [first]
+  static let steps: [String] = [first, targets]
 
   /// Messages stand in the order of writing, with one small index beside: inserts append to the table and
   /// touch an index page each.
@@ -102,6 +102,103 @@ enum Schema {
     -- Written by the store itself: how often the file was opened.
     CREATE TABLE opening(incarnation INTEGER NOT NULL) STRICT;
     INSERT INTO opening VALUES (0);
+    """
+
+  /// Numbers for registrations, topics, fan-outs, groups, badges.
+  ///
+  /// A message that is one receiver's share of a fan-out stands in `message` with the beginning of its JSON left
+  /// out (it is made of the registration when it is read) and the rest kept once, in `fanout_tail`.
+  private static let targets = """
+    CREATE TABLE registration_numbered(
+      number INTEGER PRIMARY KEY,
+      token TEXT NOT NULL UNIQUE,
+      device INTEGER NOT NULL,
+      sender INTEGER NOT NULL,
+      app TEXT NOT NULL,
+      platform TEXT NOT NULL,
+      user TEXT,
+      state INTEGER NOT NULL,       -- 0 active, 1 alias, 2 unregistered
+      alias_of TEXT,
+      registered INTEGER NOT NULL,
+      topics INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    INSERT INTO registration_numbered(
+      token, device, sender, app, platform, user, state, alias_of, registered)
+      SELECT token, device, sender, app, platform, user, state, alias_of, registered
+      FROM registration ORDER BY registered, token;
+    DROP TABLE registration;
+    ALTER TABLE registration_numbered RENAME TO registration;
+    CREATE INDEX registration_device ON registration(device);
+    CREATE INDEX registration_sender ON registration(sender);
+    CREATE INDEX registration_alias ON registration(alias_of) WHERE alias_of IS NOT NULL;
+    CREATE INDEX registration_user ON registration(sender, user) WHERE user IS NOT NULL;
+
+    ALTER TABLE message ADD COLUMN share INTEGER; -- registration, for a share of a fan-out
+    ALTER TABLE message ADD COLUMN job INTEGER;   -- its fan-out; 0 when that has the message's number
+
+    CREATE TABLE topic(
+      id INTEGER PRIMARY KEY,
+      sender INTEGER NOT NULL,
+      name TEXT NOT NULL,
+      subscribers INTEGER NOT NULL,
+      UNIQUE (sender, name)
+    ) STRICT;
+    CREATE TABLE subscription(
+      topic INTEGER NOT NULL,
+      registration INTEGER NOT NULL,
+      since INTEGER NOT NULL,
+      PRIMARY KEY (topic, registration)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX subscription_registration ON subscription(registration);
+
+    CREATE TABLE fanout(
+      number INTEGER PRIMARY KEY,
+      key BLOB NOT NULL,
+      sender INTEGER NOT NULL,
+      audience TEXT NOT NULL,       -- /topics/name or a condition
+      app TEXT,
+      collapse TEXT,
+      begun INTEGER NOT NULL,
+      expires INTEGER NOT NULL,
+      stored INTEGER NOT NULL,
+      high INTEGER NOT NULL,
+      place INTEGER NOT NULL,       -- the last registration visited
+      done INTEGER NOT NULL,
+      matched INTEGER NOT NULL DEFAULT 0,
+      delivered INTEGER NOT NULL DEFAULT 0,
+      expired INTEGER NOT NULL DEFAULT 0,
+      collapsed INTEGER NOT NULL DEFAULT 0,
+      overflow INTEGER NOT NULL DEFAULT 0,
+      unregistered INTEGER NOT NULL DEFAULT 0,
+      offline INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    CREATE INDEX fanout_key ON fanout(key);
+    CREATE TABLE fanout_tail(
+      number INTEGER PRIMARY KEY,
+      tail BLOB NOT NULL
+    ) STRICT;
+
+    CREATE TABLE device_group(
+      id INTEGER PRIMARY KEY,
+      key TEXT NOT NULL UNIQUE,
+      sender INTEGER NOT NULL,
+      name TEXT NOT NULL,
+      created INTEGER NOT NULL,
+      UNIQUE (sender, name)
+    ) STRICT;
+    CREATE TABLE group_member(
+      id INTEGER NOT NULL,
+      registration INTEGER NOT NULL,
+      PRIMARY KEY (id, registration)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX group_member_registration ON group_member(registration);
+
+    CREATE TABLE badge(
+      sender INTEGER NOT NULL,
+      user TEXT NOT NULL,
+      badge INTEGER NOT NULL,
+      PRIMARY KEY (sender, user)
+    ) STRICT, WITHOUT ROWID;
     """
 
   /// Brings a file to the newest version and counts the opening.

@@ -20,6 +20,8 @@ final class SlowReader: Reader {
   private let expiredMessages, expiredUpstream: Statement
   private let registrationPage, senderRegistrationPage: Statement
   private let countRows: [(StoreTable, Statement)]
+  private let shares: ShareReader
+  let targets: TargetReads
 
   /// Where the next sweep goes on: the last row id it looked at.
   private var sweptMessages: Int64 = 0
@@ -34,6 +36,8 @@ final class SlowReader: Reader {
     link = try ReadConnection(path: path, options)
     let connection = link.connection
     self.incarnation = incarnation
+    shares = try ShareReader(connection)
+    targets = try TargetReads(connection)
     byKey = try connection.prepare(
       "SELECT \(messageColumns) FROM message WHERE key = ? ORDER BY number, device")
     journalRows = try connection.prepare(
@@ -73,6 +77,10 @@ final class SlowReader: Reader {
         case .projects: "project"
         case .keys: "account_key"
         case .journal: "journal"
+        case .topics: "topic"
+        case .subscriptions: "subscription"
+        case .fanouts: "fanout"
+        case .groups: "device_group"
         }
       counting.append((table, try connection.prepare("SELECT count(*) FROM \(name)")))
     }
@@ -83,7 +91,9 @@ final class SlowReader: Reader {
     var found: [StoredMessage] = []
     withUnsafeBytes(of: (key.hash.high.bigEndian, key.hash.low.bigEndian)) { byKey.bind(1, blob: Array($0)) }
     defer { byKey.reset() }
-    while try byKey.row() { found.append(try byKey.message(incarnation: incarnation)) }
+    while try byKey.row() {
+      found.append(try shares.complete(try byKey.message(incarnation: incarnation), of: byKey))
+    }
     return found
   }
 

@@ -58,6 +58,7 @@ extension Writer {
     statements.moveAliases.bind(1, text: previous)
     statements.moveAliases.bind(2, text: new.token)
     try statements.moveAliases.run()
+    try moveTargets(from: previous, to: new.token)
   }
 
   private func registration(_ token: String) throws(SQLiteFailure) -> Registration? {
@@ -70,6 +71,7 @@ extension Writer {
     guard let gone = try registration(token), gone.state == .active else { return (false, []) }
     statements.unregister.bind(1, text: token)
     try statements.unregister.run()
+    try leaveTargets(token)
 
     let other = statements.otherActive
     other.bind(1, gone.device.value)

@@ -11,6 +11,7 @@ extension Writer {
       outcome.enqueue.append(try enqueue(row, now: now, ended: &outcome.ended))
     }
     for gone in batch.settle { try settle(gone) }
+    for end in batch.fanoutEnds { shareEnds[end.job, default: FanoutCounts()].add(end.state, end.count) }
     for row in batch.append { try append(row) }
     for gone in batch.settleUpstream {
       statements.deleteUpstream.bind(1, gone.sender.value)
@@ -36,7 +37,7 @@ extension Writer {
   // MARK: Downstream
 
   /// The shelf of a device, from the cache or the tables; nil when the device does not exist.
-  private func shelf(of device: DeviceNumber) throws(SQLiteFailure) -> Shelf? {
+  func shelf(of device: DeviceNumber) throws(SQLiteFailure) -> Shelf? {
     if let shelf = shelves[device] { return shelf }
     let shelf = Shelf()
     statements.shelfDevice.bind(1, device.value)
@@ -58,12 +59,13 @@ extension Writer {
     return shelf
   }
 
-  private func enqueue(
-    _ row: StoredMessage, now: WallTime, ended: inout [WriteOutcome.Ended]
+  /// - Parameter share: The registration, when the row is its share of a fan-out.
+  func enqueue(
+    _ row: StoredMessage, share: RegistrationNumber? = nil, now: WallTime, ended: inout [WriteOutcome.Ended]
   ) throws(SQLiteFailure) -> WriteOutcome.Enqueue {
     guard let shelf = try shelf(of: row.device) else { return .unknownDevice }
     if let collapse = row.collapse {
-      return try enqueueKeyed(row, collapse: collapse, on: shelf, ended: &ended)
+      return try enqueueKeyed(row, share, collapse: collapse, on: shelf, ended: &ended)
     }
     if !row.live, shelf.looseCount >= limits.storedPerDeviceMax {
       if try exists(row) { return .duplicate }
@@ -71,32 +73,33 @@ extension Writer {
       if shelf.looseCount >= limits.storedPerDeviceMax {
         let before = ended.count
         try discardLoose(of: row.device, on: shelf, expiredAt: nil, ended: &ended)
-        ended.append(row.ended(as: .droppedOverflow))
+        end(row, .droppedOverflow, &ended)
         statements.addOverflow.bind(1, row.device.value)
         statements.addOverflow.bind(2, Int64(ended.count - before))
         try statements.addOverflow.run()
         return .overflowed
       }
     }
-    guard try insert(row, on: shelf) else { return .duplicate }
+    guard try insert(row, share, on: shelf) else { return .duplicate }
     shelf.looseCount += 1
     return .stored
   }
 
   private func enqueueKeyed(
-    _ row: StoredMessage, collapse: String, on shelf: Shelf, ended: inout [WriteOutcome.Ended]
+    _ row: StoredMessage, _ share: RegistrationNumber?, collapse: String, on shelf: Shelf,
+    ended: inout [WriteOutcome.Ended]
   ) throws(SQLiteFailure) -> WriteOutcome.Enqueue {
     if let index = shelf.keyed.firstIndex(where: { $0.collapse == collapse }) {
       let number = shelf.keyed[index].number
       if number == row.number { return .duplicate }
       if number > row.number {
-        ended.append(row.ended(as: .collapsed))
+        end(row, .collapsed, &ended)
         return .stored
       }
       shelf.keyed.remove(at: index)
       try take(number, of: row.device, ended: &ended)
     }
-    guard try insert(row, on: shelf) else { return .duplicate }
+    guard try insert(row, share, on: shelf) else { return .duplicate }
     shelf.keyed.append(Shelf.Keyed(collapse: collapse, number: row.number))
     while shelf.keyed.count > limits.collapseKeysPerDeviceMax,
       let oldest = shelf.keyed.indices.min(by: { shelf.keyed[$0].number < shelf.keyed[$1].number })
@@ -104,6 +107,14 @@ extension Writer {
       try take(shelf.keyed.remove(at: oldest).number, of: row.device, ended: &ended)
     }
     return .stored
+  }
+
+  /// A row that ends as it comes.
+  private func end(
+    _ row: StoredMessage, _ state: MessageState, _ ended: inout [WriteOutcome.Ended]
+  ) {
+    ended.append(row.ended(as: state))
+    if let job = row.shared?.job { shareEnds[job, default: FanoutCounts()].add(state) }
   }
 
   private func exists(_ row: StoredMessage) throws(SQLiteFailure) -> Bool {
@@ -116,7 +127,10 @@ extension Writer {
   /// False when the number is there already.
   ///
   /// Bodies and texts are read in place, not copied.
-  private func insert(_ row: StoredMessage, on shelf: Shelf) throws(SQLiteFailure) -> Bool {
+  private func insert(
+    _ row: StoredMessage, _ share: RegistrationNumber?, on shelf: Shelf
+  ) throws(SQLiteFailure) -> Bool {
+    if let share { return try insertShare(row, share, on: shelf) }
     let statement = statements.insertMessage
     let live = row.live && shelf.held
     statement.bind(1, row.device.value)
@@ -141,6 +155,14 @@ extension Writer {
   }
 
   private func settle(_ gone: WriteBatch.Settlement) throws(SQLiteFailure) {
+    if let end = gone.end {
+      statements.takeMessage.bind(1, gone.device.value)
+      statements.takeMessage.bind(2, gone.number.column)
+      for row in try rowsTaken(by: statements.takeMessage, gone.device, as: end) {
+        shelves[gone.device]?.removed(row.number)
+      }
+      return
+    }
     statements.deleteMessage.bind(1, gone.device.value)
     statements.deleteMessage.bind(2, gone.number.column)
     try statements.deleteMessage.run()
@@ -169,13 +191,19 @@ extension Writer {
     ended += taken
   }
 
-  /// Runs a DELETE that returns `number, sender, key`; the rows come in number order.
+  /// Runs a DELETE that returns `number, sender, key, share, job`; the rows come in number order.
+  ///
+  /// Shares are counted with their fan-out.
   func rowsTaken(
     by statement: Statement, _ device: DeviceNumber, as state: MessageState
   ) throws(SQLiteFailure) -> [WriteOutcome.Ended] {
     var taken: [WriteOutcome.Ended] = []
     defer { statement.reset() }
-    while try statement.row() { taken.append(try statement.ended(device: device, as: state)) }
+    while try statement.row() {
+      let row = try statement.ended(device: device, as: state)
+      if let job = row.job { shareEnds[job, default: FanoutCounts()].add(state) }
+      taken.append(row)
+    }
     return taken.count > 1 ? taken.sorted { $0.number < $1.number } : taken
   }
 

@@ -22,6 +22,11 @@ final class Writer {
   var leases: [WriteBatch.UpstreamSettlement: Lease] = [:]
   /// Leases whose rows go with the transaction that is open.
   var endedLeases: [WriteBatch.UpstreamSettlement] = []
+  /// Ends of fan-out messages in the transaction that is open, to be added to their jobs.
+  var shareEnds: [MessageNumber: FanoutCounts] = [:]
+  let targets: TargetStatements
+  /// What the writer reads of its own tables.
+  let targetReads: TargetReads
 
   private let checkpoints: CheckpointPlan
   /// Pages in the write-ahead log after the last commit; SQLite's hook writes it during a commit.
@@ -40,6 +45,8 @@ final class Writer {
     incarnation = try Schema.prepare(connection)
     do throws(SQLiteFailure) {
       statements = try WriterStatements(connection)
+      targets = try TargetStatements(connection)
+      targetReads = try TargetReads(connection)
       try connection.execute("PRAGMA journal_size_limit = \(64 << 20)")
     } catch { throw error.fault }
     limits = options.limits
@@ -83,6 +90,7 @@ final class Writer {
       var answers: [@Sendable () -> Void] = []
       answers.reserveCapacity(jobs.count)
       for job in jobs { answers.append(try job.run(self)) }
+      if !shareEnds.isEmpty { try saveShareEnds() }
       do throws(SQLiteFailure) {
         try statements.commit.run()
       } catch {
@@ -106,6 +114,7 @@ final class Writer {
       try? connection.execute("ROLLBACK")
     }
     shelves.removeAll()
+    shareEnds.removeAll()
     endedLeases.removeAll(keepingCapacity: true)
   }
 

@@ -23,28 +23,29 @@ struct WriterStatements {
     shelfRows = try connection.prepare(
       "SELECT number, collapse, live FROM message WHERE device = ? ORDER BY number")
     insertMessage = try connection.prepare(
-      "INSERT OR IGNORE INTO message(\(messageColumns)) VALUES (?,?,?,?,?,?,?,?,?,?,?)")
+      "INSERT OR IGNORE INTO message(\(plainMessageColumns)) VALUES (?,?,?,?,?,?,?,?,?,?,?)")
     messageExists = try connection.prepare("SELECT 1 FROM message WHERE device = ? AND number = ?")
     deleteMessage = try connection.prepare("DELETE FROM message WHERE device = ? AND number = ?")
     takeMessage = try connection.prepare(
-      "DELETE FROM message WHERE device = ? AND number = ? RETURNING number, sender, key")
+      "DELETE FROM message WHERE device = ? AND number = ? RETURNING number, sender, key, share, job")
     takeExpired = try connection.prepare(
       """
       DELETE FROM message WHERE device = ? AND number = ? AND expires <= ?
-      RETURNING number, sender, key
+      RETURNING number, sender, key, share, job
       """)
     takeLoose = try connection.prepare(
       """
       DELETE FROM message WHERE device = ? AND collapse IS NULL AND live <> ?
-      RETURNING number, sender, key
+      RETURNING number, sender, key, share, job
       """)
     takeLooseExpired = try connection.prepare(
       """
       DELETE FROM message WHERE device = ? AND collapse IS NULL AND live <> ? AND expires <= ?
-      RETURNING number, sender, key
+      RETURNING number, sender, key, share, job
       """)
     takeOfApp = try connection.prepare(
-      "DELETE FROM message WHERE device = ? AND sender = ? AND app = ? RETURNING number, sender, key")
+      "DELETE FROM message WHERE device = ? AND sender = ? AND app = ? RETURNING number, sender, key, share, job"
+    )
     addOverflow = try connection.prepare(
       "UPDATE device SET overflowed = overflowed + ?2 WHERE number = ?1")
     clearOverflow = try connection.prepare("UPDATE device SET overflowed = 0 WHERE number = ?")

@@ -201,7 +201,7 @@ package struct AccountKey: Sendable, Hashable {
 }
 
 /// A whole store.
-package protocol Store: MessageStore, DeviceStore, AccountStore {
+package protocol Store: MessageStore, DeviceStore, TopicStore, AudienceStore, AccountStore {
   /// Completes what was submitted, then closes. Calls after it answer ``StoreFault/unavailable``.
   func close(_ done: @escaping @Sendable () -> Void)
 }

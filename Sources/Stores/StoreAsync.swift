@@ -4,7 +4,7 @@ package import Seams
 /// Turns one completion into a return.
 ///
 /// For the edges: administration, tests, start; never per message.
-private func answer<Value: Sendable>(
+func answer<Value: Sendable>(
   _ call: (@escaping Completion<Value>) -> Void
 ) async throws(StoreFault) -> Value {
   let result = await withCheckedContinuation {

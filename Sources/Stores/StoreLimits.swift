@@ -1,4 +1,4 @@
-/// What a store holds for one device at most.
+/// What a store holds for one device, registration or group at most.
 package struct StoreLimits: Sendable, Hashable {
   /// Non-collapsible messages of a device; the row that would pass it discards them all.
   ///
@@ -8,17 +8,31 @@ package struct StoreLimits: Sendable, Hashable {
   ///
   /// Default 4.
   package var collapseKeysPerDeviceMax: Int
+  /// Topics of a registration.
+  ///
+  /// Default 2,000.
+  package var topicsPerTokenMax: Int
+  /// Members of a device group.
+  ///
+  /// Default 20.
+  package var groupMembersMax: Int
 
   /// Values below 1 count as 1.
-  package init(storedPerDeviceMax: Int = 100, collapseKeysPerDeviceMax: Int = 4) {
+  package init(
+    storedPerDeviceMax: Int = 100, collapseKeysPerDeviceMax: Int = 4, topicsPerTokenMax: Int = 2_000,
+    groupMembersMax: Int = 20
+  ) {
     self.storedPerDeviceMax = max(1, storedPerDeviceMax)
     self.collapseKeysPerDeviceMax = max(1, collapseKeysPerDeviceMax)
+    self.topicsPerTokenMax = max(1, topicsPerTokenMax)
+    self.groupMembersMax = max(1, groupMembersMax)
   }
 }
 
 /// What a store counts rows of; the raw values are the names in ``AccountStore/counts(_:)``.
 package enum StoreTable: String, Sendable, CaseIterable {
   case devices, registrations, messages, upstream, projects, keys
+  case topics, subscriptions, fanouts, groups
   /// One row a batch that carried entries.
   case journal
 }

@@ -23,10 +23,14 @@ package struct StoredMessage: Sendable, Equatable {
   /// falls when the stream is released or claimed again and when the store restarts; it is not set for a
   /// device whose stream nobody holds.
   package var live: Bool
-  /// The JSON object that the device receives, UTF-8, complete.
+  /// The JSON object that the device receives, UTF-8, complete; with `shared` its beginning.
   package var body: [UInt8]
   /// The JSON of the receipt to send when the device acks; empty when none was asked for.
   package var receipt: [UInt8]
+  /// What follows `body` in a message of a fan-out.
+  ///
+  /// The store sets it; rows given to it have none.
+  package var shared: SharedTail?
 
   package init(
     number: MessageNumber, device: DeviceNumber, sender: SenderID, app: String, key: MessageKey,
@@ -45,12 +49,16 @@ package struct StoredMessage: Sendable, Equatable {
     self.body = body
     self.receipt = receipt
   }
+
+  /// The whole JSON object.
+  package var wholeBody: [UInt8] { shared.map { body + $0.bytes } ?? body }
 }
 
 extension StoredMessage {
   /// This message as one that came to an end.
   package func ended(as state: MessageState) -> WriteOutcome.Ended {
-    WriteOutcome.Ended(number: number, device: device, sender: sender, key: key, state: state)
+    WriteOutcome.Ended(
+      number: number, device: device, sender: sender, key: key, state: state, job: shared?.job)
   }
 }
 

@@ -11,9 +11,12 @@ package struct WriteBatch: Sendable {
   package struct Settlement: Sendable, Hashable {
     package var device: DeviceNumber
     package var number: MessageNumber
-    package init(device: DeviceNumber, number: MessageNumber) {
+    /// How a message of a fan-out ended, to be counted with its job; nil for any other message.
+    package var end: MessageState?
+    package init(device: DeviceNumber, number: MessageNumber, end: MessageState? = nil) {
       self.device = device
       self.number = number
+      self.end = end
     }
   }
 
@@ -34,12 +37,27 @@ package struct WriteBatch: Sendable {
   /// Devices whose overflow notice was acked.
   package var clearOverflow: [DeviceNumber] = []
   package var journal: [JournalEntry] = []
+  /// Ends of fan-out messages that were never stored.
+  ///
+  /// They alone count again when a batch is sent again.
+  package var fanoutEnds: [FanoutEnd] = []
+
+  package struct FanoutEnd: Sendable, Hashable {
+    package var job: MessageNumber
+    package var state: MessageState
+    package var count: Int
+    package init(job: MessageNumber, state: MessageState, count: Int) {
+      self.job = job
+      self.state = state
+      self.count = count
+    }
+  }
 
   package init() {}
 
   package var isEmpty: Bool {
     enqueue.isEmpty && settle.isEmpty && append.isEmpty && settleUpstream.isEmpty
-      && clearOverflow.isEmpty && journal.isEmpty
+      && clearOverflow.isEmpty && journal.isEmpty && fanoutEnds.isEmpty
   }
 }
 
@@ -63,15 +81,18 @@ package struct WriteOutcome: Sendable, Equatable {
     package var sender: SenderID
     package var key: MessageKey
     package var state: MessageState
+    /// The fan-out that it was one receiver's share of, and that has counted the end.
+    package var job: MessageNumber?
     package init(
       number: MessageNumber, device: DeviceNumber, sender: SenderID, key: MessageKey,
-      state: MessageState
+      state: MessageState, job: MessageNumber? = nil
     ) {
       self.number = number
       self.device = device
       self.sender = sender
       self.key = key
       self.state = state
+      self.job = job
     }
   }
 

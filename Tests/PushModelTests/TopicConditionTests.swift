@@ -1,3 +1,4 @@
+import Bytes
 import PushModel
 import Seams
 import Testing
@@ -199,5 +200,31 @@ private indirect enum Tree {
     #expect(
       nack(#"{"message_id":"m-1","condition":"\"news\" in topics"}"#)
         == "InvalidJson: Invalid condition: expected 'topic' in topics, ! or ( at column 1")
+  }
+
+  @Test(arguments: [
+    "'a' in topics", "'a' in topics && 'b' in topics || 'c' in topics",
+    "'a' in topics && ('b' in topics || 'c' in topics)", "!('a' in topics)",
+    "!('a' in topics || 'b' in topics) && 'c' in topics", "!(!('a' in topics))",
+    "'a' in topics || (('b' in topics && 'c' in topics) || !('d' in topics))",
+  ])
+  func theTextOfAConditionReadsBackAsTheSame(_ text: String) throws {
+    let condition = try TopicCondition(parsing: text)
+    let again = try TopicCondition(parsing: condition.text, topicsMax: 64, depthMax: 60)
+    #expect(again == condition)
+    #expect(again.text == condition.text)
+  }
+
+  @Test func theTextOfAConditionIsTheShortForm() throws {
+    let condition = try TopicCondition(parsing: "( ('/topics/a'  IN  topics)&&!'b' in topics )")
+    #expect(condition.text == "'a' in topics && !('b' in topics)")
+  }
+
+  @Test func eachReceiverOfAMessageHasAKeyOfItsOwn() {
+    let key = MessageKey(Hash128(high: 1, low: 2))
+    let keys = (1...1_000).map { key.share(of: RegistrationNumber($0)) }
+    #expect(Set(keys).count == 1_000)
+    #expect(key.share(of: RegistrationNumber(7)) == keys[6])
+    #expect(MessageKey(Hash128(high: 1, low: 3)).share(of: RegistrationNumber(7)) != keys[6])
   }
 }

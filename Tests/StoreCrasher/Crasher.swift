@@ -14,8 +14,8 @@ import Synchronization
 struct Crasher {
   static func main() {
     let arguments = CommandLine.arguments
-    guard arguments.count == 3, let first = UInt64(arguments[2]) else {
-      say("usage: store-crasher DIR FIRST")
+    guard (3...4).contains(arguments.count), let first = UInt64(arguments[2]) else {
+      say("usage: store-crasher DIR FIRST [fanout]")
       exit(2)
     }
     do throws(StoreFault) {
@@ -23,7 +23,11 @@ struct Crasher {
       // Often, so that many kills fall into a checkpoint.
       options.checkpointPages = 20
       let store = try SQLiteStore(directory: arguments[1], options: options)
-      Load(store: store, first: first).start()
+      if arguments.last == "fanout" {
+        FanoutLoad(store: store, first: first).start()
+      } else {
+        Load(store: store, first: first).start()
+      }
     } catch {
       say("fault: \(error)")
       exit(1)
@@ -33,7 +37,7 @@ struct Crasher {
 }
 
 /// One line in one system call, so that no line is cut by the kill.
-private func say(_ line: String) {
+func say(_ line: String) {
   let bytes = Array((line + "\n").utf8)
   _ = write(1, bytes, bytes.count)
 }

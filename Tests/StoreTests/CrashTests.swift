@@ -51,7 +51,7 @@ import Testing
     _ directory: String, first: UInt64, _ linesMax: Int, _ ledger: inout Ledger
   ) throws {
     let process = Process()
-    process.executableURL = try crasher()
+    process.executableURL = try Self.crasher()
     process.arguments = [directory, String(first)]
     let output = Pipe()
     process.standardOutput = output
@@ -109,7 +109,7 @@ import Testing
   }
 
   /// The helper beside the test bundle.
-  private func crasher() throws -> URL {
+  static func crasher() throws -> URL {
     let places = CommandLine.arguments.filter { $0.hasSuffix(".xctest") } + [CommandLine.arguments[0]]
     let found = places.map { URL(fileURLWithPath: $0).deletingLastPathComponent() }
       .map { $0.appendingPathComponent("store-crasher") }

@@ -73,6 +73,21 @@ import Testing
     case .claim: _ = try? await store.claim(device, node: 1, now: now)
     case .release: try? await store.release(device, epoch: 1, now: now)
     case .registrations: _ = try await store.registrations(max: 1)
+    case .changeSubscriptions: _ = try? await store.change([], now: now)
+    case .topics: _ = try await store.topics(of: "")
+    case .beginFanout:
+      let audience = try #require(FanoutJob.Audience(text: "/topics/t"))
+      try? await store.begin(
+        FanoutJob(
+          number: MessageNumber(1), key: MessageKey(Hash128(high: 1, low: 2)), sender: SenderID(1),
+          audience: audience, begun: now, expires: now, tail: []))
+    case .advanceFanouts: _ = try? await store.advance(fanouts: [], max: 1, spares: [], now: now)
+    case .fanouts: _ = try await store.fanouts(since: now)
+    case .pruneFanouts: _ = try? await store.pruneFanouts(before: now, max: 1, now: now)
+    case .changeGroup: _ = try? await store.changeGroup(key: "", sender: SenderID(1))
+    case .groups: _ = try await store.group(key: "")
+    case .users: _ = try await store.devices(ofUser: "", sender: SenderID(1))
+    case .changeBadge: _ = try? await store.countBadges([], sender: SenderID(1), step: 1)
     case .createProject: _ = try? await store.createProject(project)
     case .projects: _ = try await store.projects()
     case .addKey: try? await store.addKey(key)

@@ -64,6 +64,8 @@ struct AdminAPI: Sendable {
     case ("drain", 1, "POST"):
       drain()
       return .json(["draining": true], status: 202)
+    case ("topics", _, _), ("users", _, _), ("groups", _, _), ("fanouts", _, _):
+      return try await TargetAdministration(context: context).answer(path, request)
     case ("projects", _, _), ("keys", _, _), ("tokens", _, _), ("messages", _, _):
       return .methodNotAllowed("GET, POST or DELETE")
     default: return .notFound("There is nothing at this path.")

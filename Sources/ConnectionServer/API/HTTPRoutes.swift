@@ -3,6 +3,7 @@ import HTTPCore
 /// Which endpoint a request of the HTTPS listener goes to.
 struct HTTPRoutes: Sendable {
   let registrations: RegistrationAPI
+  let subscriptions: TopicSubscriptionAPI
 
   func answer(_ request: APIRequest) async -> APIResponse {
     let path = request.path
@@ -14,6 +15,12 @@ struct HTTPRoutes: Sendable {
     case (4, _): return .methodNotAllowed("POST")
     case (5, "DELETE"): return await registrations.unregister(project: path[2], token: path[4], request)
     case (5, _): return .methodNotAllowed("DELETE")
+    case (6, "POST") where path[5] == "topicSubscriptions":
+      return await subscriptions.subscribe(project: path[2], token: path[4], request)
+    case (7, "DELETE") where path[5] == "topicSubscriptions":
+      return await subscriptions.unsubscribe(project: path[2], token: path[4], topic: path[6], request)
+    case (6, _) where path[5] == "topicSubscriptions": return .methodNotAllowed("POST")
+    case (7, _) where path[5] == "topicSubscriptions": return .methodNotAllowed("DELETE")
     default: return .notFound("There is nothing at this path.")
     }
   }

@@ -16,6 +16,7 @@ struct MessageInspection: Sendable {
     let key = bytes.withUnsafeBytes { context.keys.downstream(sender, $0) }
     var steps = await context.gather { $0.events.history(max: 100) { $0.key == key } }.flatMap(\.self)
     let stored = try await context.store.find(key)
+    let fanout = try await context.store.fanout(of: key)
     if steps.isEmpty {
       let since = WallTime(ms: context.time.wall.ms - context.tuning.dedupeHorizon.ns / 1_000_000)
       let entries = try await context.store.journal(since: since, max: 2_000_000)
@@ -23,8 +24,10 @@ struct MessageInspection: Sendable {
         EventRing.Event(key: $0.key, sender: $0.sender, device: $0.device, state: $0.state, at: $0.at)
       }
     }
+    if let fanout { return .json(Self.show(fanout, id, steps)) }
     guard !steps.isEmpty || !stored.isEmpty else {
-      return .notFound("No message of this sender with this id is known; history reaches back a limited time.")
+      return .notFound(
+        "No message of this sender with this id is known; history reaches back a limited time.")
     }
     steps.sort { ($0.at, $0.state.rawValue) < ($1.at, $1.state.rawValue) }
     let end = steps.last { $0.state.isEnd }?.state
@@ -35,6 +38,19 @@ struct MessageInspection: Sendable {
       "ended": .bool(end != nil), "history": .array(steps.map(Self.show)),
       "stored": .array(stored.map(Self.show)),
     ])
+  }
+
+  /// A message to a topic or a condition: each receiver's has a state of its own, so they are counted.
+  private static func show(
+    _ fanout: FanoutProgress, _ id: String, _ steps: [EventRing.Event]
+  ) -> JSONValue {
+    let isOver = fanout.isDone && fanout.counts.waiting == 0
+    return [
+      "sender_id": .string(fanout.sender.description), "message_id": .string(id),
+      "state": fanout.isDone ? "fanned_out" : "fanning_out", "ended": .bool(isOver),
+      "fanout": TargetAdministration.show(fanout),
+      "history": .array(steps.sorted { ($0.at, $0.state.rawValue) < ($1.at, $1.state.rawValue) }.map(show)),
+    ]
   }
 
   /// `GET /admin/v1/messages?token=…`: what is stored for a token's device, and its latest steps.
@@ -70,7 +86,9 @@ struct MessageInspection: Sendable {
       "device_message_id": .string(row.key.hash.hex), "sender_id": .string(row.sender.description),
       "device": .number(row.device.value), "app": .string(row.app),
       "collapse_key": row.collapse.map { .string($0) } ?? .null, "expires": .number(row.expires.ms),
-      "priority": row.highPriority ? "high" : "normal", "bytes": .number(row.body.count),
+      "priority": row.highPriority ? "high" : "normal",
+      "bytes": .number(row.body.count + (row.shared?.bytes.count ?? 0)),
+      "from_topic_message": .bool(row.shared != nil),
     ]
   }
 }

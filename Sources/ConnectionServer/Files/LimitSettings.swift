@@ -31,14 +31,29 @@ package enum LimitSettings {
     Entry(name: "collapse-keys-per-device", help: "collapse keys stored for a device") {
       $0.collapseKeysPerDeviceMax = $1
     },
+    Entry(name: "topic-payload-bytes", help: "largest payload of a topic message, bytes") {
+      $0.topicPayloadBytesMax = $1
+    },
+    Entry(name: "topics-per-token", help: "topics of a registration") { $0.topicsPerTokenMax = $1 },
+    Entry(name: "condition-topics", help: "topics named in a condition, at most 64") {
+      $0.conditionTopicsMax = min($1, 64)
+    },
+    Entry(name: "group-members", help: "members of a device group") { $0.groupMembersMax = $1 },
+    Entry(name: "fanouts-per-project", help: "topic messages of a project under way at once") {
+      $0.fanoutsPerProjectMax = $1
+    },
     Entry(name: "write-backlog-bytes", help: "unread output after which a connection is closed") {
       $0.writeBacklogBytesMax = $1
     },
-    Entry(name: "login-seconds", help: "from connecting to a bound stream") { $0.loginDeadline = .seconds($1) },
+    Entry(name: "login-seconds", help: "from connecting to a bound stream") {
+      $0.loginDeadline = .seconds($1)
+    },
     Entry(name: "keepalive-seconds", help: "silence after which a space is sent") {
       $0.keepaliveIdle = .seconds($1)
     },
-    Entry(name: "dead-seconds", help: "silence after which a peer is given up") { $0.deadAfter = .seconds($1) },
+    Entry(name: "dead-seconds", help: "silence after which a peer is given up") {
+      $0.deadAfter = .seconds($1)
+    },
   ]
 }
 

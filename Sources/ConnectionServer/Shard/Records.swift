@@ -32,6 +32,8 @@ final class Downstream: @unchecked Sendable {
   let highPriority: Bool
   let body: [UInt8]
   let receipt: [UInt8]
+  /// What follows `body` when this is one receiver's share of a fan-out.
+  let shared: SharedTail?
 
   /// Whom to answer; nil once that is done.
   var origin: Origin?
@@ -49,7 +51,8 @@ final class Downstream: @unchecked Sendable {
   init(
     number: MessageNumber, key: MessageKey, device: DeviceNumber, sender: SenderID, app: String,
     collapse: String?, expires: WallTime, highPriority: Bool, body: [UInt8], receipt: [UInt8],
-    origin: Origin?, write: Write
+    origin: Origin?, write: Write,
+    shared: SharedTail? = nil
   ) {
     self.number = number
     self.key = key
@@ -63,15 +66,17 @@ final class Downstream: @unchecked Sendable {
     self.receipt = receipt
     self.origin = origin
     self.write = write
+    self.shared = shared
   }
 
   /// From the store: durable, and its sender was answered long ago.
-  convenience init(_ row: StoredMessage) {
+  /// - Parameter isStored: False for a share of a fan-out that stores nothing.
+  convenience init(_ row: StoredMessage, isStored: Bool = true) {
     self.init(
       number: row.number, key: row.key, device: row.device, sender: row.sender, app: row.app,
       collapse: row.collapse, expires: row.expires, highPriority: row.highPriority, body: row.body,
       receipt: row.receipt,
-      origin: nil, write: .durable)
+      origin: nil, write: isStored ? .durable : .never, shared: row.shared)
   }
 
   /// Its time to live is 0.

@@ -71,10 +71,18 @@ extension Shard {
       record.ended = state
       markSettling(record.device, record.number)
     case .durable:
-      settle(record.device, record.number)
-      journal(record, state)
+      if record.shared == nil {
+        settle(record.device, record.number)
+        journal(record, state)
+      } else {
+        settleShare(record, state)
+      }
     case .never, .withdrawn, .failed:
-      journal(record, state)
+      if let job = record.shared?.job {
+        writing.count(WriteBatch.FanoutEnd(job: job, state: state, count: 1), now: now)
+      } else {
+        journal(record, state)
+      }
     }
   }
 
@@ -90,6 +98,12 @@ extension Shard {
   func settle(_ device: DeviceNumber, _ number: MessageNumber) {
     markSettling(device, number)
     writing.settle(device, number, now: now)
+  }
+
+  /// Shares are counted with their fan-out instead of being written to the journal one by one.
+  private func settleShare(_ record: Downstream, _ state: MessageState) {
+    markSettling(record.device, record.number)
+    writing.settle(record.device, record.number, end: state, now: now)
   }
 
   func journal(_ record: Downstream, _ state: MessageState) {
@@ -118,6 +132,10 @@ extension Shard {
   func takeRepeat(_ key: MessageKey, _ origin: Origin, deferred: Bool) {
     if let record = writing.unanswered(key) {
       record.repeats.append(origin)
+    } else if let send = fanouts.beginning[key] {
+      send.origins.append(origin)
+    } else if let many = manySends[key] {
+      many.origins.append(origin)
     } else if deferred {
       send(.answer(origin, .ack), to: Int(origin.stream.loop))
     } else {
@@ -139,9 +157,11 @@ extension Shard {
       counters.count(row.state)
       events.record(
         .init(key: row.key, sender: row.sender, device: row.device, state: row.state, at: wall))
-      writing.journal(
-        JournalEntry(key: row.key, sender: row.sender, device: row.device, state: row.state, at: wall),
-        now: now)
+      if row.job == nil {
+        writing.journal(
+          JournalEntry(key: row.key, sender: row.sender, device: row.device, state: row.state, at: wall),
+          now: now)
+      }
       if let slot = devices[row.device], let record = slot.inFlight.remove(row.key) {
         record.handed = false
         record.ended = row.state

@@ -1,7 +1,7 @@
-import Telemetry
 import PushModel
 import Seams
 import Stores
+import Telemetry
 
 extension Shard {
   func submitIfDue() {
@@ -57,10 +57,7 @@ extension Shard {
         journal(record, state)
       } else {
         note(record, .stored)
-        if !record.handed, let slot = devices[record.device] {
-          slot.behind = true
-          pump(slot)
-        }
+        if !record.handed, let slot = devices[record.device] { fellBehind(slot) }
       }
     case .overflowed:
       // Accepted and at its end: the row is among the batch's ended ones.

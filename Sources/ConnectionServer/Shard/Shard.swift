@@ -17,6 +17,7 @@ final class Shard {
   let tuning: ShardTuning
   let store: any Store
   let accounts: AccountDirectory
+  let keys: MessageKeys
   let post: any ShardPost
   let counters: ShardCounters
   let log: Log
@@ -48,6 +49,11 @@ final class Shard {
   var desks: [SenderID: UpstreamDesk] = [:]
   var upstreamSeen: DedupeWindow
 
+  /// Messages for several registrations that came on this loop and are not answered.
+  var manySends: [MessageKey: ManySend] = [:]
+  /// Of the whole node; in use on one shard, see ``fanoutHome``.
+  var fanouts = FanoutDesk()
+
   var writing: WriteQueue
   var events: EventRing
   var numbers: NumberMaker
@@ -63,6 +69,7 @@ final class Shard {
     tuning = context.tuning
     store = context.store
     accounts = context.accounts
+    keys = context.keys
     post = context.post
     counters = ShardCounters(context.metrics, shard: index)
     log = context.log
@@ -92,6 +99,8 @@ final class Shard {
   func handle(_ message: ShardMessage) {
     switch message {
     case .downstream(let record): take(record)
+    case .fanout(let send): takeFanout(send)
+    case .shares(let rows, let stored): takeShares(rows, stored: stored)
     case .repeated(let key, let origin): takeRepeat(key, origin, deferred: false)
     case .answer(let origin, let answer):
       senderStreams[origin.stream.stream]?.answered(origin.slot, answer)
@@ -118,13 +127,14 @@ final class Shard {
   func endRound() -> Moment? {
     lookAtDeferredRepeats()
     submitIfDue()
+    if index == fanoutHome { advanceFanoutsIfDue() }
     for shard in outboxes.indices where !outboxes[shard].isEmpty {
       post.post(contentsOf: &outboxes[shard], to: shard)
     }
-    let repeatDue = deferredRepeats.first?.due
-    guard let writeDue = writing.nextDue(tuning) else { return repeatDue }
-    guard let repeatDue else { return writeDue }
-    return min(writeDue, repeatDue)
+    var due = writing.nextDue(tuning)
+    if let repeatDue = deferredRepeats.first?.due { due = min(due ?? repeatDue, repeatDue) }
+    if let sliceDue = fanouts.nextDue(now) { due = min(due ?? sliceDue, sliceDue) }
+    return due
   }
 
   /// Notes a step of a message for inspection.
@@ -155,6 +165,15 @@ struct ShardTuning: Sendable {
   var dedupeHorizon: Duration = .seconds(600)
   var eventsKept = 131_072
   var tokensKept = 200_000
+  /// Registrations that one step of all fan-outs visits together, and how many jobs share a step.
+  ///
+  /// A slice holds the store's writer for a few milliseconds.
+  var fanoutSlice = 500
+  var fanoutJobsAtOnce = 64
+  /// How long a topic message with a time to live of 0 looks for connected subscribers.
+  var fanoutNowMax: Duration = .seconds(60)
+  /// Registrations of one user that a message reaches at most.
+  var userDevicesMax = 1_000
   /// Pause before a batch that the store did not take is sent again, and how often.
   var writeRetryPause: Duration = .milliseconds(200)
   var writeTriesMax = 5

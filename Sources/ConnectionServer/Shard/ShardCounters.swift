@@ -7,6 +7,8 @@ final class ShardCounters: Sendable {
   private let upstreamStates: [MessageState: Counter]
   private let nacks: [NackCode: Counter]
   let repeats: Counter
+  let fanoutsBegun: Counter
+  let fanoutsDone: Counter
   let receipts: Counter
   let elided: Counter
   let storeFaults: Counter
@@ -32,6 +34,8 @@ final class ShardCounters: Sendable {
         ($0, metrics.counter(.nacks, "downstream", $0.rawValue))
       })
     repeats = metrics.counter(.duplicates, "downstream")
+    fanoutsBegun = metrics.counter(.fanouts, "begun")
+    fanoutsDone = metrics.counter(.fanouts, "done")
     receipts = metrics.counter(.receipts)
     elided = metrics.counter(.storeWritesElided)
     storeFaults = metrics.counter(.storeFaults, "unavailable")
@@ -46,6 +50,9 @@ final class ShardCounters: Sendable {
   }
 
   func count(_ state: MessageState) { states[Int(state.rawValue)].add() }
+  func count(_ state: MessageState, _ count: Int) {
+    if count > 0 { states[Int(state.rawValue)].add(UInt64(count)) }
+  }
   func countUpstream(_ state: MessageState) { upstreamStates[state]?.add() }
   func countNack(_ code: NackCode) {
     count(.nacked)

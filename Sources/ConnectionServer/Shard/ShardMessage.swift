@@ -17,6 +17,8 @@ struct Origin: Hashable, Sendable {
 /// What the server says to a downstream message.
 enum Answer: Sendable, Equatable {
   case ack
+  /// To a message for a device group: how many members it was accepted for, and the tokens of the others.
+  case ackCounted(success: Int, failed: [String])
   case nack(NackCode, String)
 }
 
@@ -30,6 +32,10 @@ enum UpstreamAnswer: Sendable, Equatable {
 enum ShardMessage: Sendable {
   /// To the device's home: take this message.
   case downstream(Downstream)
+  /// To the home of fan-outs: take this message for a topic or a condition.
+  case fanout(FanoutSend)
+  /// To the devices' home: shares of fan-outs for devices that are connected.
+  case shares([StoredMessage], stored: Bool)
   /// To the shard that took it first: the same message came again.
   case repeated(MessageKey, Origin)
   /// To the sender stream's loop: answer and free the slot.

@@ -44,8 +44,23 @@ struct WriteQueue {
 
   mutating func withdrew() { queuedCount -= 1 }
 
-  mutating func settle(_ device: DeviceNumber, _ number: MessageNumber, now: Moment) {
-    batch.settle.append(.init(device: device, number: number))
+  /// - Parameter end: How it ended, for a share of a fan-out.
+  mutating func settle(
+    _ device: DeviceNumber, _ number: MessageNumber, end: MessageState? = nil, now: Moment
+  ) {
+    batch.settle.append(.init(device: device, number: number, end: end))
+    if settleSince == nil { settleSince = now }
+  }
+
+  /// Counts the end of a share that was never stored.
+  mutating func count(_ end: WriteBatch.FanoutEnd, now: Moment) {
+    if let last = batch.fanoutEnds.indices.last, batch.fanoutEnds[last].job == end.job,
+      batch.fanoutEnds[last].state == end.state
+    {
+      batch.fanoutEnds[last].count += end.count
+    } else {
+      batch.fanoutEnds.append(end)
+    }
     if settleSince == nil { settleSince = now }
   }
 
@@ -134,6 +149,7 @@ struct WriteQueue {
     batch.settle.insert(contentsOf: given.settle, at: 0)
     batch.settleUpstream.insert(contentsOf: given.settleUpstream, at: 0)
     batch.clearOverflow.insert(contentsOf: given.clearOverflow, at: 0)
+    batch.fanoutEnds.insert(contentsOf: given.fanoutEnds, at: 0)
     if settleSince == nil { settleSince = now }
   }
 

@@ -1,10 +1,10 @@
-import Telemetry
 import Bytes
 import JSONCore
 import PushModel
 import PushXMPP
 import Seams
 import Stores
+import Telemetry
 import XMLCore
 import XMPPCore
 
@@ -73,10 +73,10 @@ final class AppServerSession: StreamSession, SenderStream {
         draft.reply, text, .unavailable,
         "More than \(context.limits.pendingPerStreamMax) messages of this connection are not acked yet")
     }
-    guard case .token(let place) = draft.target else {
-      return refuse(draft.reply, text, .invalidParameter, "Only registration tokens are served as targets")
-    }
     let slot = window.open(draft.reply, in: text, now: shard.now)
+    guard case .token(let place) = draft.target else {
+      return shard.sendToTarget(draft, text, sender: sender, origin: Origin(stream: reference, slot: slot))
+    }
     let key = place.withDecoded(in: text) { context.keys.token($0) }
     if let meaning = shard.tokens.find(key) {
       route(draft, text, slot, meaning)
@@ -124,38 +124,31 @@ final class AppServerSession: StreamSession, SenderStream {
     }
     let home = shard.home(of: registration.device)
     let origin = Origin(stream: reference, slot: slot)
+    if draft.badgeStep > 0, registration.user != nil {
+      return shard.sendCountingBadge(
+        draft, text, to: registration, sender: sender, key: key, origin: origin,
+        receipt: receipt(draft, text, registration))
+    }
     if let taker = sender.firstTaker(of: key, shard: home, now: shard.wall) {
       shard.counters.repeats.add()
       return shard.send(.repeated(key, origin), to: taker)
     }
-    shard.send(.downstream(record(draft, text, registration, key, origin)), to: home)
+    let record = shard.record(
+      draft, text, registration, key, origin, sender: project.sender,
+      receipt: receipt(draft, text, registration))
+    shard.send(.downstream(record), to: home)
   }
 
-  private func record(
-    _ draft: DownstreamDraft, _ text: UnsafeRawBufferPointer, _ registration: Registration,
-    _ key: MessageKey, _ origin: Origin
-  ) -> Downstream {
-    let wall = shard.wall
-    let scratch = shard.scratch
-    scratch.json.removeAll()
-    DeviceMessageWriter.append(
-      draft, of: text, messageID: key.hash, origin: .sender(project.sender), category: registration.app,
-      token: registration.token, sentTime: wall, to: &scratch.json)
-    let body = scratch.json.bytes[...]
-    var receipt: [UInt8] = []
-    if draft.has(.receiptRequested) {
-      var writer = ByteWriter()
-      AppServerMessageWriter.appendReceipt(
-        messageID: draft.reply.messageID.raw(in: text), token: registration.token,
-        category: registration.app, sentTime: wall, domain: domain, to: &writer)
-      receipt = writer.take()
-    }
-    return Downstream(
-      number: MessageNumber(shard.numbers.next(wall)), key: key, device: registration.device,
-      sender: project.sender, app: registration.app,
-      collapse: draft.collapseKey.map { "\(registration.app)\u{1F}\($0.string(in: text))" },
-      expires: WallTime(ms: wall.ms + Int64(draft.timeToLive) * 1000), highPriority: draft.priority == .high,
-      body: Array(body), receipt: receipt, origin: origin, write: draft.timeToLive == 0 ? .never : .queued)
+  /// The JSON of the receipt that the message asks for; empty when it asks for none.
+  private func receipt(
+    _ draft: DownstreamDraft, _ text: UnsafeRawBufferPointer, _ registration: Registration
+  ) -> [UInt8] {
+    guard draft.has(.receiptRequested) else { return [] }
+    var writer = ByteWriter()
+    AppServerMessageWriter.appendReceipt(
+      messageID: draft.reply.messageID.raw(in: text), token: registration.token,
+      category: registration.app, sentTime: shard.wall, domain: domain, to: &writer)
+    return writer.take()
   }
 
   private func nack(_ slot: UInt32, _ code: NackCode, _ description: String) {
@@ -175,6 +168,8 @@ final class AppServerSession: StreamSession, SenderStream {
         switch answer {
         case .ack:
           stanzas.appendAck(from: from, messageID: id, registrationID: entry.canonical, to: &output)
+        case .ackCounted(let success, let failed):
+          stanzas.appendGroupAck(from: from, messageID: id, success: success, failed: failed, to: &output)
         case .nack(let code, let description):
           stanzas.appendNack(
             from: from, messageID: id, code: code, description: description,

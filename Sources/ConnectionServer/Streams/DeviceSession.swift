@@ -1,12 +1,12 @@
-import DeliveryCore
-import Telemetry
-import Connections
 import Bytes
+import Connections
+import DeliveryCore
 import JSONCore
 import PushModel
 import PushXMPP
 import Seams
 import Stores
+import Telemetry
 import XMLCore
 import XMPPCore
 
@@ -59,7 +59,13 @@ final class DeviceSession: StreamSession, DeviceStream {
 
   func deliver(_ record: Downstream) {
     connection.write { output in
-      record.body.withUnsafeBytes { stanzas.append($0, to: &output) }
+      record.body.withUnsafeBytes { body in
+        if let shared = record.shared {
+          shared.bytes.withUnsafeBytes { stanzas.append(body, rest: $0, to: &output) }
+        } else {
+          stanzas.append(body, to: &output)
+        }
+      }
     }
   }
 
@@ -110,7 +116,9 @@ final class DeviceSession: StreamSession, DeviceStream {
     switch shard.scratch.device.read(text) {
     case .ack(let place):
       let hash = place.withDecoded(in: text) { Hash128(hex: $0) }
-      if let hash, let slot { shard.deviceAcked(MessageKey(hash), slot) } else {
+      if let hash, let slot {
+        shard.deviceAcked(MessageKey(hash), slot)
+      } else {
         shard.counters.unknownDeviceAcks.add()
       }
     case .upstream(let draft): take(draft, text)
@@ -137,7 +145,8 @@ final class DeviceSession: StreamSession, DeviceStream {
       registration = found
     } else {
       guard let only = registrations.first, registrations.count == 1 else {
-        return refuse(.invalidJSON, "\"token\" is needed: the device has \(registrations.count) registrations")
+        return refuse(
+          .invalidJSON, "\"token\" is needed: the device has \(registrations.count) registrations")
       }
       registration = only
     }

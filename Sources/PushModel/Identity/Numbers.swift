@@ -41,3 +41,26 @@ package struct MessageKey: Hashable, Comparable, Sendable {
   package init(_ hash: Hash128) { self.hash = hash }
   package static func < (left: MessageKey, right: MessageKey) -> Bool { left.hash < right.hash }
 }
+
+extension MessageKey {
+  /// The key of one receiver's share of a message to many: stable, and another one for each receiver.
+  ///
+  /// Two apps of one device that get the same topic message see two message ids, so neither counts as a repeat of
+  /// the other.
+  package func share(of registration: RegistrationNumber) -> MessageKey {
+    // One step of SplitMix64: a bijection, so two registrations never meet under one key.
+    var mixed = UInt64(bitPattern: registration.value) &+ 0x9e37_79b9_7f4a_7c15
+    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+    return MessageKey(Hash128(high: hash.high ^ mixed, low: hash.low &+ (mixed ^ (mixed >> 31))))
+  }
+}
+
+/// The store's number of a registration: rising from 1 in the order of registration, never used again.
+package struct RegistrationNumber: Hashable, Comparable, Sendable {
+  package var value: Int64
+  package init(_ value: Int64) { self.value = value }
+  package static func < (left: RegistrationNumber, right: RegistrationNumber) -> Bool {
+    left.value < right.value
+  }
+}

@@ -44,6 +44,29 @@ package struct TopicCondition: Hashable, Sendable {
     return matches(subscribed)
   }
 
+  /// The condition as text that reads back as the same condition, with single blanks and no parentheses more than
+  /// needed.
+  package var text: String {
+    // A term of the text, and whether it needs parentheses where one term is expected.
+    var stack: [(text: String, isCompound: Bool)] = []
+    func closed(_ part: (text: String, isCompound: Bool)) -> String {
+      part.isCompound ? "(\(part.text))" : part.text
+    }
+    for step in steps {
+      switch step {
+      case .topic(let index): stack.append(("'\(topics[Int(index)].text)' in topics", false))
+      case .not:
+        guard let part = stack.popLast() else { continue }
+        stack.append(("!(\(part.text))", false))
+      case .and, .or:
+        guard let right = stack.popLast(), let left = stack.popLast() else { continue }
+        // Strictly left to right: what stands left needs no parentheses.
+        stack.append(("\(left.text) \(step == .and ? "&&" : "||") \(closed(right))", true))
+      }
+    }
+    return stack.last?.text ?? ""
+  }
+
   /// An instance without any of the topics matches: a search must look at all instances.
   package var matchesWithoutAny: Bool { matches(0) }
 }

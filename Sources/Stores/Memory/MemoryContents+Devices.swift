@@ -22,6 +22,10 @@ extension MemoryContents {
       token: request.token, device: number, sender: request.sender, app: request.app,
       platform: request.platform, user: request.user, registeredAt: now, lastSeen: now)
     registrations[request.token] = made
+    tokens.append(request.token)
+    let registrationNumber = RegistrationNumber(Int64(tokens.count))
+    numbers[request.token] = registrationNumber
+    numbersOfSender[request.sender, default: []].append(registrationNumber)
     if let previous = request.previousToken { alias(previous, to: made) }
     return .success(made)
   }
@@ -34,10 +38,11 @@ extension MemoryContents {
       registrations[token]?.state = .alias(of: new.token)
     }
     registrations[previous]?.state = .alias(of: new.token)
+    if let from = numbers[previous], let to = numbers[new.token] { moveTargets(from: from, to: to) }
   }
 
   /// A registration with the time its device was last seen.
-  private func seen(_ registration: Registration) -> Registration {
+  func seen(_ registration: Registration) -> Registration {
     var registration = registration
     registration.lastSeen = devices[registration.device]?.lastSeen ?? registration.registeredAt
     return registration
@@ -58,6 +63,7 @@ extension MemoryContents {
   mutating func unregister(_ token: String) -> (Bool, [WriteOutcome.Ended]) {
     guard let gone = registrations[token], gone.state == .active else { return (false, []) }
     registrations[token]?.state = .unregistered
+    if let number = numbers[token] { leaveTargets(number) }
     let stays = registrations.values.contains {
       $0.state == .active && $0.device == gone.device && $0.sender == gone.sender && $0.app == gone.app
     }
@@ -68,6 +74,7 @@ extension MemoryContents {
       }
       if shelves[gone.device]?.isEmpty == true { shelves[gone.device] = nil }
     }
+    countShares(ended)
     return (true, ended)
   }
 
@@ -140,6 +147,10 @@ extension MemoryContents {
         case .projects: projects.count
         case .keys: keys.count
         case .journal: journal.count
+        case .topics: topics.count
+        case .subscriptions: topics.values.reduce(0) { $0 + $1.members.count }
+        case .fanouts: fanouts.count
+        case .groups: groups.count
         }
     }
     return counts

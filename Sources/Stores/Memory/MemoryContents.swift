@@ -35,6 +35,17 @@ struct MemoryContents: Sendable {
   var keys: [AccountKey] = []
   var settings: [String: [UInt8]] = [:]
 
+  /// Tokens in the order of registration: the number of the first one is 1.
+  var tokens: [String] = []
+  var numbers: [String: RegistrationNumber] = [:]
+  /// In rising order.
+  var numbersOfSender: [SenderID: [RegistrationNumber]] = [:]
+  var topics: [TopicPlace: Topic] = [:]
+  var topicsOf: [RegistrationNumber: [TopicName: WallTime]] = [:]
+  var fanouts: [MessageNumber: Fanout] = [:]
+  var groups: [String: Group] = [:]
+  var badges: [UserPlace: Int64] = [:]
+
   init(limits: StoreLimits) { self.limits = limits }
 
   // MARK: Messages
@@ -46,9 +57,12 @@ struct MemoryContents: Sendable {
       outcome.enqueue.append(enqueue(row, now: now, ended: &outcome.ended))
     }
     for gone in batch.settle {
-      shelves[gone.device]?.remove(gone.number)
+      let row = shelves[gone.device]?.remove(gone.number)
+      if let job = row?.shared?.job, let end = gone.end { fanouts[job]?.counts.add(end) }
       if shelves[gone.device]?.isEmpty == true { shelves[gone.device] = nil }
     }
+    for end in batch.fanoutEnds { fanouts[end.job]?.counts.add(end.state, end.count) }
+    countShares(outcome.ended)
     for row in batch.append { append(row) }
     for gone in batch.settleUpstream {
       guard let index = upstream[gone.sender]?.firstIndex(where: { $0.row.number == gone.number }) else {
@@ -62,7 +76,7 @@ struct MemoryContents: Sendable {
     return outcome
   }
 
-  private mutating func enqueue(
+  mutating func enqueue(
     _ row: StoredMessage, now: WallTime, ended: inout [WriteOutcome.Ended]
   ) -> WriteOutcome.Enqueue {
     guard let device = devices[row.device] else { return .unknownDevice }
@@ -124,6 +138,7 @@ struct MemoryContents: Sendable {
       }
       if upstream[sender]?.isEmpty == true { upstream[sender] = nil }
     }
+    countShares(ended)
     return ended
   }
 

@@ -6,7 +6,7 @@ struct MemoryShelf: Sendable {
   private(set) var rows: [StoredMessage] = []
 
   /// Non-collapsible rows.
-  private var looseCount = 0
+  private(set) var looseCount = 0
 
   var isEmpty: Bool { rows.isEmpty }
 
@@ -71,11 +71,14 @@ struct MemoryShelf: Sendable {
     if row.collapse == nil { looseCount += 1 }
   }
 
-  /// No effect when there is no such row.
-  mutating func remove(_ number: MessageNumber) {
+  /// The row that was removed; nil when there is no such row.
+  @discardableResult
+  mutating func remove(_ number: MessageNumber) -> StoredMessage? {
     let place = insertionIndex(of: number)
-    guard place < rows.count, rows[place].number == number else { return }
-    if rows.remove(at: place).collapse == nil { looseCount -= 1 }
+    guard place < rows.count, rows[place].number == number else { return nil }
+    let row = rows.remove(at: place)
+    if row.collapse == nil { looseCount -= 1 }
+    return row
   }
 
   /// Removes up to `max` rows that `matches` holds for and adds them to `ended` in number order.

@@ -13,16 +13,19 @@ package final class MemoryStore: Store {
   package enum Call: Sendable, CaseIterable {
     case write, backlog, lease, sendersWithUpstream, sweep, journal, pruneJournal, find
     case register, lookUp, credentials, unregister, claim, release, registrations
+    case changeSubscriptions, topics, beginFanout, advanceFanouts, fanouts, pruneFanouts
+    case changeGroup, groups, users, changeBadge
     case createProject, projects, addKey, keys, revokeKey, setting, saveSetting, counts
 
     /// The call may change what is stored.
     package var writes: Bool {
       switch self {
       case .write, .lease, .sweep, .pruneJournal, .register, .unregister, .claim, .release, .createProject,
-        .addKey, .revokeKey, .saveSetting:
+        .addKey, .revokeKey, .saveSetting, .changeSubscriptions, .beginFanout, .advanceFanouts, .pruneFanouts,
+        .changeGroup, .changeBadge:
         true
       case .backlog, .sendersWithUpstream, .journal, .find, .lookUp, .credentials, .registrations,
-        .projects, .keys, .setting, .counts:
+        .projects, .keys, .setting, .counts, .topics, .fanouts, .groups, .users:
         false
       }
     }
@@ -81,7 +84,7 @@ package final class MemoryStore: Store {
   }
 
   /// One call: asks the hook, does the work under the lock, answers outside it.
-  private func run<Value: Sendable>(
+  func run<Value: Sendable>(
     _ call: Call, _ done: @escaping Completion<Value>,
     _ work: (inout MemoryContents) -> Result<Value, StoreFault>
   ) {

@@ -9,6 +9,7 @@ package enum MetricName: String, Sendable, CaseIterable {
   case nacks = "nacks_total"
   case duplicates = "message_duplicates_total"
   case receipts = "receipts_total"
+  case fanouts = "fanouts_total"
   case unknownDeviceAcks = "unknown_device_acks_total"
   case pendingMessages = "pending_messages"
   case acceptSeconds = "message_accept_seconds"
@@ -65,7 +66,7 @@ package enum MetricName: String, Sendable, CaseIterable {
 
   package var kind: Kind {
     switch self {
-    case .messages, .nacks, .duplicates, .receipts, .unknownDeviceAcks, .connectionsOpened,
+    case .messages, .nacks, .duplicates, .receipts, .fanouts, .unknownDeviceAcks, .connectionsOpened,
       .connectionsClosed, .logins,
       .bytesReceived, .bytesSent, .stanzasReceived, .stanzasSent, .httpRequests, .storeWritesElided,
       .storeFaults, .logLinesLost:
@@ -96,6 +97,7 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .messages: ["direction", "state"]
     case .nacks: ["direction", "code"]
     case .duplicates, .pendingMessages: ["direction"]
+    case .fanouts: ["step"]
     case .connections, .connectionsOpened, .bytesReceived, .bytesSent: ["listener"]
     case .connectionsClosed: ["listener", "reason"]
     case .streams: ["kind"]
@@ -120,6 +122,7 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .messages: "Messages that came to a state of their life."
     case .nacks: "Messages refused, by the code the sender was told."
     case .duplicates: "Repeats of a message id that were acked again and not delivered again."
+    case .fanouts: "Messages to topics and conditions: accepted, and done when all receivers were visited."
     case .receipts: "Delivery receipts handed to app servers."
     case .unknownDeviceAcks: "Acks of devices that named no message in flight to them."
     case .pendingMessages: "Messages written to a stream and not yet acked."

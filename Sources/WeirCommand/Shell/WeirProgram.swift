@@ -4,8 +4,9 @@ import Foundation
 /// The `weir` command: picks the subcommand, reads its arguments, runs it.
 package enum WeirProgram {
   static let commands: [any Subcommand.Type] = [
-    ServeCommand.self, CertsCommand.self, RegisterCommand.self, DeviceCommand.self, SendCommand.self, BulkCommand.self, ListenCommand.self, DemoCommand.self, ProjectCommand.self,
-    KeyCommand.self, TokenCommand.self,
+    ServeCommand.self, CertsCommand.self, RegisterCommand.self, DeviceCommand.self, SendCommand.self,
+    BulkCommand.self, ListenCommand.self, DemoCommand.self, ProjectCommand.self,
+    KeyCommand.self, TokenCommand.self, TopicCommand.self, UserCommand.self, GroupCommand.self,
   ]
   static let version = "0.1.0"
 
@@ -98,7 +99,8 @@ enum Help {
     let heads = flags.map { "  --\($0.name)" + ($0.value.map { " " + $0 } ?? "") }
     let width = min(30, (heads.map(\.count).max() ?? 0) + 2)
     for (flag, head) in zip(flags, heads) {
-      text += head.count < width
+      text +=
+        head.count < width
         ? head.padding(toLength: width, withPad: " ", startingAt: 0) + flag.help + "\n"
         : head + "\n" + String(repeating: " ", count: width) + flag.help + "\n"
     }

@@ -1,11 +1,12 @@
 import Bytes
-@testable import ConnectionServer
 import DeliveryCore
 import PushModel
 import Seams
 import Stores
 import Synchronization
 import Telemetry
+
+@testable import ConnectionServer
 
 /// Shards over the memory store, without loops and sockets: mail and the store's answers are delivered by hand.
 final class ShardHarness {
@@ -71,7 +72,7 @@ final class ShardHarness {
 
   let time = ManualTime()
   let mail = Mail()
-  let answers = Answers()
+  let answers: Answers
   let store: MemoryStore
   let context: ServerContext
   let shards: [Shard]
@@ -79,15 +80,21 @@ final class ShardHarness {
   /// Held answers stay with the store until ``settle()`` or ``releaseStore()``.
   var holdsStore = false
 
-  init(shards count: Int = 2, tuning: ShardTuning = ShardTuning(), store given: MemoryStore? = nil) {
-    let answers = answers
+  /// - Parameter answers: Where `given` delivers its answers.
+  init(
+    shards count: Int = 2, tuning: ShardTuning = ShardTuning(), store given: MemoryStore? = nil,
+    answers: Answers = Answers(), limits change: (inout Limits) -> Void = { _ in }
+  ) {
+    self.answers = answers
+    var limits = Limits()
+    change(&limits)
     let store = given ?? MemoryStore(deliver: { answers.add($0) })
     self.store = store
-    let accounts = AccountDirectory(limits: Limits(), tuning: tuning)
+    let accounts = AccountDirectory(limits: limits, tuning: tuning)
     accounts.load(
       projects: [Project(id: "demo", sender: sender, createdAt: WallTime(ms: 0))], keys: [])
     context = ServerContext(
-      configuration: ServerConfiguration(), limits: Limits(), tuning: tuning, store: store,
+      configuration: ServerConfiguration(), limits: limits, tuning: tuning, store: store,
       accounts: accounts, keys: MessageKeys(key: Array(0..<16)), credentials: .none, time: time,
       metrics: Metrics(), log: .off, shardCount: count, post: mail)
     shards = (0..<count).map { [context, time] in
@@ -143,15 +150,16 @@ final class ShardHarness {
         platform: .linux, user: nil, previousToken: nil), now: time.wall)
   }
 
-  private var streams: UInt32 = 0
+  /// Device streams made so far: the epoch of the last one.
+  private var streams: Int64 = 0
 
   func connect(_ registration: Registration) -> (FakeDevice, DeviceSlot) {
     let shard = shards[shards[0].home(of: registration.device)]
     streams += 1
-    let device = FakeDevice(StreamRef(loop: UInt8(shard.index), stream: streams))
-    shard.deviceStreams[streams] = device
+    let device = FakeDevice(StreamRef(loop: UInt8(shard.index), stream: shard.nextStreamNumber()))
+    shard.deviceStreams[device.reference.stream] = device
     store.claim(registration.device, node: 0, now: time.wall) { _ in }
-    let slot = shard.deviceOpened(registration.device, device, epoch: Int64(streams))
+    let slot = shard.deviceOpened(registration.device, device, epoch: streams)
     settle()
     return (device, slot)
   }
@@ -164,10 +172,9 @@ final class ShardHarness {
   }
 
   func openSender(on loop: Int = 0) -> (FakeSender, StreamRef) {
-    streams += 1
     let stream = FakeSender()
-    let reference = StreamRef(loop: UInt8(loop), stream: streams)
-    shards[loop].senderStreams[streams] = stream
+    let reference = StreamRef(loop: UInt8(loop), stream: shards[loop].nextStreamNumber())
+    shards[loop].senderStreams[reference.stream] = stream
     shards[loop].send(.senderOpened(sender, reference), to: shards[loop].home(of: sender))
     settle()
     return (stream, reference)

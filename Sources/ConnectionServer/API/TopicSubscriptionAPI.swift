@@ -1,0 +1,100 @@
+import JSONCore
+import PushModel
+import Seams
+import Stores
+import TLSCore
+
+/// `POST /v1/projects/{p}/registrations/{token}/topicSubscriptions?topic_name=T` and
+/// `DELETE …/topicSubscriptions/T`: a registration joins or leaves a topic.
+///
+/// Who may: the device itself, with HTTP Basic of its id and secret, or who holds the project's API key.
+/// - Source: the calls that current SDKs make.
+struct TopicSubscriptionAPI: Sendable {
+  let context: ServerContext
+
+  func subscribe(project id: String, token: String, _ request: APIRequest) async -> APIResponse {
+    var name = request.query["topic_name"]
+    if name == nil, !request.body.isEmpty {
+      name = (try? JSONValue(parsing: request.body))?["topic_name"]?.string
+    }
+    guard let name else { return .invalid("Name the topic: ?topic_name=…") }
+    return await change(id, token, name, isSubscribed: true, request)
+  }
+
+  func unsubscribe(
+    project id: String, token: String, topic name: String, _ request: APIRequest
+  ) async -> APIResponse {
+    await change(id, token, name, isSubscribed: false, request)
+  }
+
+  private func change(
+    _ id: String, _ token: String, _ name: String, isSubscribed: Bool, _ request: APIRequest
+  ) async -> APIResponse {
+    guard let project = context.accounts.project(id) else {
+      return .notFound("There is no project \"\(id.prefix(64))\".")
+    }
+    guard let topic = TopicName(name.hasPrefix("/topics/") ? String(name.dropFirst(8)) : name) else {
+      return .invalid("Topic name format is invalid")
+    }
+    do {
+      if let refusal = try await refusal(project, token, request) { return refusal }
+      let outcomes = try await context.store.change(
+        [
+          SubscriptionChange(token: token, sender: project.sender, topic: topic, isSubscribed: isSubscribed)
+        ], now: context.time.wall)
+      return answer(outcomes.first ?? .unknownToken, project, token, topic, isSubscribed, request)
+    } catch let fault as StoreFault {
+      return RegistrationAPI.answer(fault)
+    } catch {
+      return .fault(500, "INTERNAL", "Internal error encountered.")
+    }
+  }
+
+  /// Nil when the caller may.
+  private func refusal(
+    _ project: Project, _ token: String, _ request: APIRequest
+  ) async throws -> APIResponse? {
+    if let key = request.headers["x-goog-api-key"] {
+      guard context.accounts.key(key, .api)?.sender == project.sender else {
+        return .fault(
+          401, "UNAUTHENTICATED", "The header x-goog-api-key does not hold the project's API key.")
+      }
+      return nil
+    }
+    guard let device = RegistrationAPI.basic(request.headers["authorization"]) else {
+      return .fault(
+        401, "UNAUTHENTICATED",
+        "Use HTTP Basic with device_id and device_secret, or the header x-goog-api-key.")
+    }
+    guard let found = try await context.store.credentials(of: device.user),
+      Secrets.areEqual(found.secretHash, try Secrets.sha256(Array(device.password.utf8)))
+    else { return .fault(401, "UNAUTHENTICATED", "The device id or its secret is wrong.") }
+    guard found.registrations.contains(where: { $0.token == token && $0.sender == project.sender }) else {
+      return .notFound("The device has no such registration.")
+    }
+    return nil
+  }
+
+  private func answer(
+    _ outcome: SubscriptionOutcome, _ project: Project, _ token: String, _ topic: TopicName,
+    _ isSubscribed: Bool, _ request: APIRequest
+  ) -> APIResponse {
+    switch outcome {
+    case .unchanged where !isSubscribed && request.query["allow_missing"] != "true":
+      .notFound("The registration is not subscribed to this topic.")
+    case .changed, .unchanged:
+      isSubscribed
+        ? .json([
+          "name": .string(
+            "projects/\(project.id)/registrations/\(token)/topicSubscriptions/\(topic.text)")
+        ]) : .json([:])
+    case .unknownToken: .notFound("There is no active registration with this token.")
+    case .senderMismatch:
+      .fault(403, "PERMISSION_DENIED", "The registration belongs to another project.")
+    case .tooManyTopics:
+      .fault(
+        429, "RESOURCE_EXHAUSTED",
+        "TOO_MANY_TOPICS: a registration has at most \(context.limits.topicsPerTokenMax) topics.")
+    }
+  }
+}
