@@ -1,5 +1,4 @@
 import Foundation
-import HTTPCore
 import JSONCore
 
 /// A running server as tests use it: its ports, its first project and the folder with its keys.

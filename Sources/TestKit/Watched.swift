@@ -1,4 +1,3 @@
-import Dispatch
 import Synchronization
 
 /// A wait that ran out: what was waited for, and what there was instead.
@@ -17,6 +16,7 @@ package final class Watched<Value: Sendable>: Sendable {
     /// Gives the call that ends the wait, once the value satisfies it.
     let attempt: (inout Value) -> (() -> Void)?
     let fail: (any Error) -> Void
+    var deadline: Task<Void, any Error>?
   }
   private struct State {
     var value: Value
@@ -38,6 +38,7 @@ package final class Watched<Value: Sendable>: Sendable {
       for (number, waiter) in state.waiters.sorted(by: { $0.key < $1.key }) {
         guard let done = waiter.attempt(&state.value) else { continue }
         state.waiters[number] = nil
+        waiter.deadline?.cancel()
         ready.append(done)
       }
       return Handed(ready)
@@ -58,10 +59,11 @@ package final class Watched<Value: Sendable>: Sendable {
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         register(number, take, continuation)
-        DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(Self.ns(time))) { [weak self] in
+        if Task.isCancelled { fail(number) { _ in CancellationError() } }
+        arm(number) { [weak self] in
+          try await Task.sleep(for: time)
           self?.fail(number) { TestTimeout(what, time, found: "\($0)") }
         }
-        if Task.isCancelled { fail(number) { _ in CancellationError() } }
       }
     } onCancel: {
       fail(number) { _ in CancellationError() }
@@ -82,16 +84,19 @@ package final class Watched<Value: Sendable>: Sendable {
     if let found { continuation.resume(returning: found) }
   }
 
+  /// Runs the deadline of a wait that goes on.
+  private func arm(_ number: Int, _ deadline: @escaping @Sendable () async throws -> Void) {
+    state.withLock { state in
+      guard state.waiters[number] != nil else { return }
+      state.waiters[number]?.deadline = Task { try await deadline() }
+    }
+  }
+
   private func fail(_ number: Int, _ error: (Value) -> any Error) {
     let (fail, value) = state.withLock { state in
       (Handed(state.waiters.removeValue(forKey: number)?.fail), state.value)
     }
     fail.calls?(error(value))
-  }
-
-  private static func ns(_ time: Duration) -> Int {
-    let (seconds, attoseconds) = time.components
-    return Int(clamping: seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000)
   }
 }
 

@@ -42,7 +42,8 @@ enum Arrows {
       // Beside
       "StoreConformance": basics.union(["Stores", "PushModel"]),
       "TestKit": basics.union([
-        "ConnectionServer", "StreamClient", "DeviceRuntime", "TLSCore", "Stores", "PushModel", "JSONCore",
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops", "TLSCore",
+        "HTTPCore", "XMLCore", "Stores", "PushModel", "JSONCore",
       ]),
     ]
   }()

@@ -239,9 +239,7 @@ package final class Channel {
 
   // MARK: Reading
 
-  /// Stops reading, so that TCP slows the peer down; what is in the buffer already may still be delivered.
-  ///
-  /// When something is to be sent, `writable` comes once all of it was taken, even if nothing has to wait.
+  /// Stops reading; what was read may still be delivered, and `writable` comes once what is to be sent was taken.
   package func pauseReading() {
     isReadingPaused = true
     if out != nil { isBlocked = true }
