@@ -114,6 +114,12 @@ let package = Package(
         "Connections", "DeviceRuntime", "EventLoops", "HTTPCore", "JSONCore", "PushXMPP", "TLSCore",
         "Telemetry", "XMLCore", "XMPPCore", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Stream"),
+    program(
+      "kill-run",
+      [
+        "TestKit", "StreamClient", "DeviceRuntime", "Connections", "DeliveryCore", "EventLoops", "TLSCore",
+        "PushModel", "Bytes", "Seams", "CLinux",
+      ], path: "Benchmarks/Kill"),
 
     // Beside
     library("StoreConformance", ["Stores", "PushModel", "Bytes", "Seams"]),

@@ -1,5 +1,3 @@
-import Synchronization
-
 /// The closures submitted to a loop.
 ///
 /// Unlike a ``Mailbox`` it does not hold its loop, which holds it.
@@ -10,7 +8,7 @@ final class JobQueue: WaitingMail {
     var jobs: [@Sendable () -> Void] = []
     var isShut = false
   }
-  private let state = Mutex(State())
+  private let state = Guarded(State())
 
   func add(_ job: @escaping @Sendable () -> Void) -> Outcome {
     state.withLock { state in

@@ -1,5 +1,3 @@
-import Synchronization
-
 /// What a loop calls when messages wait.
 protocol WaitingMail: AnyObject, Sendable {
   func deliver()
@@ -26,7 +24,7 @@ package final class Mailbox<Message: Sendable>: WaitingMail {
   private static var keptCapacityMax: Int { 16_384 }
 
   package let loop: EventLoop
-  private let queue = Mutex(Queue())
+  private let queue = Guarded(Queue())
   // Sendable by argument: `receive` and `deliver` alone touch it, and both run on the loop's thread.
   nonisolated(unsafe) private let inner = Inner()
 

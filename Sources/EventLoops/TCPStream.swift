@@ -46,6 +46,9 @@ package struct DetachedSocket: Sendable {
 /// Holds no receive buffer of its own and no write buffer unless the system refuses bytes. The stream keeps
 /// itself and its delegate alive until it is closed.
 package final class TCPStream: LoopHandle {
+  /// Full buffers read in a row before the other streams of the loop have their turn.
+  private static let fullReadsMax = 4
+
   package var delegate: (any TCPStreamDelegate)?
   /// The other end, if the system knows it.
   package let peer: PeerAddress?
@@ -54,6 +57,7 @@ package final class TCPStream: LoopHandle {
   private var request: WriteRequest?
   private var pending: OutBuffer?
   private var isReading = false
+  private var fullReads = 0
   private var isFinishing = false
   private var fault: NetworkFault?
 
@@ -163,12 +167,26 @@ package final class TCPStream: LoopHandle {
     // A write has failed and is about to be reported; what a read says then is only its echo.
     guard fault == nil else { return }
     if count > 0 {
+      giveWay(after: count)
       delegate?.received(UnsafeRawBufferPointer(start: buffer, count: count))
     } else if count == Int(UV_EOF.rawValue) {
       isReading = false
       delegate?.ended(.endOfInput)
     } else if count < 0 {
       fail(NetworkFault(.read, code: CInt(clamping: count)))
+    }
+  }
+
+  /// Keeps a loud peer from holding the loop: libuv alone would read up to 32 buffers of it in a row.
+  private func giveWay(after count: Int) {
+    fullReads = count == EventLoop.receiveBytesMax ? fullReads + 1 : 0
+    guard fullReads >= Self.fullReadsMax, let tcp, isReading else { return }
+    fullReads = 0
+    uv_read_stop(upcastStream(tcp))
+    loop.later { [self] in
+      guard let tcp = self.tcp, isReading, fault == nil else { return }
+      // Harmless when it reads already, after a pause and a resume.
+      uv_read_start(upcastStream(tcp), giveReceiveBuffer, readDone)
     }
   }
 

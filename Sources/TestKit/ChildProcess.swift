@@ -32,26 +32,21 @@ package final class ChildProcess: Sendable {
     process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     if let directory { process.currentDirectoryURL = URL(fileURLWithPath: directory) }
     process.standardInput = FileHandle.nullDevice
-    if !FileManager.default.fileExists(atPath: errors) { _ = FileManager.default.createFile(atPath: errors, contents: nil) }
+    if !FileManager.default.fileExists(atPath: errors) {
+      _ = FileManager.default.createFile(atPath: errors, contents: nil)
+    }
     let errorFile = try FileHandle(forWritingTo: URL(fileURLWithPath: errors))
     try errorFile.seekToEnd()
     process.standardError = errorFile
     let pipe = Pipe()
     process.standardOutput = pipe
-    let output = output
-    let ending = Ending(output)
-    pipe.fileHandleForReading.readabilityHandler = { handle in
-      let data = handle.availableData
-      guard !data.isEmpty else {
-        handle.readabilityHandler = nil
-        ending.outputEnded()
-        return
-      }
-      output.update { $0.text += String(decoding: data, as: UTF8.self) }
-    }
+    let source = OutputSource(pipe.fileHandleForReading, output)
+    pipe.fileHandleForReading.readabilityHandler = { _ in source.drain() }
     process.terminationHandler = { process in
+      // The end of the pipe is not waited for: another child may have inherited its other side.
+      source.drain()
       let code = process.terminationStatus
-      ending.exited(process.terminationReason == .uncaughtSignal ? 128 + code : code)
+      source.exited(process.terminationReason == .uncaughtSignal ? 128 + code : code)
     }
     try process.run()
     try errorFile.close()
@@ -79,25 +74,35 @@ package final class ChildProcess: Sendable {
 
   deinit { signal(SIGKILL) }
 
-  /// The end is told when both the program and its output are over.
-  private final class Ending: Sendable {
-    private struct State {
-      var code: Int32?
-      var hasOutputEnded = false
-    }
-    private let state = Mutex(State())
+  /// Takes what the program wrote.
+  private final class OutputSource: Sendable {
+    private let handle: FileHandle
     private let output: Watched<Output>
-    init(_ output: Watched<Output>) { self.output = output }
+    private let lock = Mutex(())
 
-    func exited(_ code: Int32) { change { $0.code = code } }
-    func outputEnded() { change { $0.hasOutputEnded = true } }
-
-    private func change(_ body: (inout State) -> Void) {
-      let code = state.withLock { state in
-        body(&state)
-        return state.hasOutputEnded ? state.code : nil
-      }
-      if let code { output.update { $0.exitCode = code } }
+    init(_ handle: FileHandle, _ output: Watched<Output>) {
+      self.handle = handle
+      self.output = output
+      let descriptor = handle.fileDescriptor
+      _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
     }
+
+    /// Reads until nothing is left.
+    func drain() {
+      lock.withLock { _ in
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+          let count = read(handle.fileDescriptor, &buffer, buffer.count)
+          guard count > 0 else {
+            if count == 0 { handle.readabilityHandler = nil }
+            return
+          }
+          let text = String(decoding: buffer[..<count], as: UTF8.self)
+          output.update { $0.text += text }
+        }
+      }
+    }
+
+    func exited(_ code: Int32) { output.update { $0.exitCode = code } }
   }
 }

@@ -26,6 +26,7 @@ public struct ServerAddress: Sendable, CustomStringConvertible {
     return value.text
   }
 
+  /// The same JSON.
   public var description: String { json }
 
   init(
@@ -105,7 +106,8 @@ public struct ServerAddress: Sendable, CustomStringConvertible {
     within time: Duration = .seconds(15)
   ) async throws -> TestHTTPAnswer {
     try await TestHTTP.request(
-      port: https, authority: certificateAuthority, method, target, headers: headers, body: body, within: time)
+      port: https, authority: certificateAuthority, method, target, headers: headers, body: body, within: time
+    )
   }
 
   /// One request to the admin listener, with the admin key.

@@ -131,5 +131,6 @@ public final class ServerProcess: Sendable {
 
 /// The server process did not do what it should.
 public struct ServerProcessFailure: Error, Sendable, CustomStringConvertible {
+  /// For people.
   public let description: String
 }

@@ -6,23 +6,28 @@ import TLSCore
 
 /// An answer to an HTTP request.
 public struct TestHTTPAnswer: Sendable {
+  /// Status code.
   public var status: Int
   /// Names in lower case; the last of equal names.
   public var headers: [String: String]
+  /// As text.
   public var body: String
 }
 
 /// An answer that a test did not want.
 public struct TestHTTPFailure: Error, Sendable, CustomStringConvertible {
+  /// The answer.
   public let answer: TestHTTPAnswer
   init(_ answer: TestHTTPAnswer) { self.answer = answer }
+  /// Its status and its body.
   public var description: String { "status \(answer.status): \(answer.body)" }
 }
 
 /// One request a connection, over the project's own client exchange.
 enum TestHTTP {
   static func request(
-    port: Int, authority: String?, _ method: String, _ target: String, headers: [String: String], body: String,
+    port: Int, authority: String?, _ method: String, _ target: String, headers: [String: String],
+    body: String,
     within time: Duration
   ) async throws -> TestHTTPAnswer {
     let line = try await TestLine.connect(port: port, authority: authority, protocols: [], within: time)

@@ -20,6 +20,7 @@ final class TestLine: Sendable {
   let inbox: Watched<Inbox>
   private let channel: Handover<Channel>
   private let loop: EventLoop
+  private let isClosing = Atomic<Bool>(false)
 
   private init(_ channel: Channel, _ inbox: Watched<Inbox>, on loop: EventLoop) {
     self.channel = Handover(channel)
@@ -68,7 +69,10 @@ final class TestLine: Sendable {
   }
 
   func send(_ bytes: [UInt8]) { perform { $0.send(bytes) } }
-  func close() { perform { $0.close() } }
+  func close() {
+    isClosing.store(true, ordering: .relaxed)
+    perform { $0.close() }
+  }
   func abort() { perform { $0.abort() } }
   func pauseReading() { perform { $0.pauseReading() } }
   func resumeReading() { perform { $0.resumeReading() } }
@@ -78,7 +82,10 @@ final class TestLine: Sendable {
     loop.submit { work(channel.value) }
   }
 
-  deinit { abort() }
+  deinit {
+    // A close in order goes on without this object.
+    if !isClosing.load(ordering: .relaxed) { abort() }
+  }
 
   private final class Receiver: ChannelDelegate {
     private let inbox: Watched<Inbox>

@@ -27,8 +27,9 @@ public final class TestServer: Sendable {
       senderID: String(found.senderID), credentials: found.credentials)
   }
 
-  /// Starts a server; `change` may set what the defaults for tests leave out. Its log is off.
+  /// Starts a server, with its log off.
   ///
+  /// - Parameter change: Sets what the defaults for tests leave out.
   /// - Throws: ``ServerFault`` when it does not start.
   public static func start(
     _ change: (inout ServerConfiguration) -> Void = { _ in }

@@ -61,5 +61,6 @@ public struct TestPayload: Sendable, CustomStringConvertible {
     return found?.string
   }
 
+  /// The text.
   public var description: String { text }
 }

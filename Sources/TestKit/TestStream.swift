@@ -199,6 +199,7 @@ public final class TestStream: Sendable {
 
 /// Something came that a test did not want.
 public struct TestStreamFailure: Error, Sendable, CustomStringConvertible {
+  /// For people.
   public let description: String
 
   init(wanted: String, found: TestStream.Item) { description = "wanted \(wanted), found \(found)" }

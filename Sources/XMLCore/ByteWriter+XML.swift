@@ -51,20 +51,24 @@ extension ByteWriter {
     var start = 0
     let count = text.count
     while index < count {
-      // proof: a load of 16 bytes at `index` ends at or before `count`.
-      if index &+ 16 <= count {
-        let chunk = base.loadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
-        var special = (chunk .== 0x26) .| ((chunk | 0x02) .== 0x3E) .| (chunk .== 0x0D)
+      // proof: a load of 8 bytes at `index` ends at or before `count`.
+      if index &+ 8 <= count {
+        let word = base.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+        var special =
+          Swar.zeros(word ^ Swar.repeating(0x26))
+          | Swar.zeros((word | Swar.repeating(0x02)) ^ Swar.repeating(0x3E))
+          | Swar.zeros(word ^ Swar.repeating(0x0D))
         if inAttribute {
-          special = special .| (chunk .== 0x22) .| (chunk .== 0x27) .| (chunk .== 0x09) .| (chunk .== 0x0A)
+          special |= Swar.zeros(word ^ Swar.repeating(0x22)) | Swar.zeros(word ^ Swar.repeating(0x27))
+          special |= Swar.zeros(word ^ Swar.repeating(0x09)) | Swar.zeros(word ^ Swar.repeating(0x0A))
         }
-        if json { special = special .| (chunk .== 0xEF) }
-        if !any(special) {
-          index &+= 16
+        if json { special |= Swar.zeros(word ^ Swar.repeating(0xEF)) }
+        if special & Swar.highBits == 0 {
+          index &+= 8
           continue
         }
       }
-      let blockEnd = min(index &+ 16, count)
+      let blockEnd = min(index &+ 8, count)
       while index < blockEnd {
         let byte = text[index]
         var width = 1

@@ -3,9 +3,8 @@ import Glibc
 /// Finds where an element ends, without reading what it says.
 ///
 /// Resumable at any byte. Knows tags, quotes and CDATA sections of the restricted XML of RFC 6120 §11.1 and
-/// refuses the rest at the byte that shows it, and so an end tag of another name and a `<` inside quotes: a peer
-/// that makes such a mistake would else wait for an end that never comes. Well-formedness beyond that (legal
-/// names and characters, references) is the readers' to judge: whatever a scanner calls complete must be read.
+/// refuses the rest at the byte that shows it. Well-formedness beyond that (names, matching tags, legal
+/// characters, references) is the readers' to judge: whatever a scanner calls complete must be read.
 package struct ElementScanner {
   /// What ended at the offset it carries (one past the last byte).
   package enum Outcome: Equatable {
@@ -22,19 +21,23 @@ package struct ElementScanner {
   }
 
   private enum Lex: UInt8 {
-    case text, lessThan, name, startTag, slash, doubleQuoted, singleQuoted, endName, endTag, bang, cdata, question
+    case text, lessThan, startName, startTag, slash, doubleQuoted, singleQuoted, endName, endTag, bang, cdata
+    case question
   }
+
+  /// Deepest nesting that can be followed, whatever the limits say.
+  package static let depthMax = 16
 
   private var lex = Lex.text
   private var depth = 0
   private var attributes = 0
+  /// Digest of the name being scanned, and of the names of the open elements.
+  ///
+  /// Two names may share one; the readers compare names in full.
+  private var digest: UInt32 = 0
+  private var names = InlineArray<16, UInt32>(repeating: 0)
   /// Matched bytes of `[CDATA[` or `xml`, or the run of `]` or `?` that may end a section; small.
   private var matched = 0
-  /// Hash of the name being scanned.
-  private var name = NameHash.seed
-  /// Hashes of the open elements' names, outermost first. Equal hashes of different names are left to the readers,
-  /// as are elements deeper than this has room for.
-  private var open = SIMD16<UInt32>()
   private let stopsAtOpenTag: Bool
   private let allowsDeclaration: Bool
 
@@ -64,16 +67,16 @@ package struct ElementScanner {
         try lessThan(base.load(fromByteOffset: index, as: UInt8.self), limits)
         index &+= 1
 
-      case .name:
-        let byte = base.load(fromByteOffset: index, as: UInt8.self)
-        if NameHash.goesOn(byte) {
-          name = NameHash.add(byte, to: name)
-          index &+= 1
-        } else {
-          // proof: the depth counts this element, so it is 1 or more.
-          if depth <= open.scalarCount { open[depth &- 1] = name }
-          lex = .startTag
-        }
+      case .startName:
+        guard scanName(base, &index, to) else { return .incomplete }
+        // proof: `lessThan` kept 0 < depth <= 16.
+        names[depth &- 1] = digest
+        lex = .startTag
+
+      case .endName:
+        guard scanName(base, &index, to) else { return .incomplete }
+        if depth > 0, names[depth &- 1] != digest { throw .notWellFormed }
+        lex = .endTag
 
       case .startTag:
         let byte = base.load(fromByteOffset: index, as: UInt8.self)
@@ -101,31 +104,17 @@ package struct ElementScanner {
       case .doubleQuoted, .singleQuoted:
         let quote: UInt8 = lex == .doubleQuoted ? 0x22 : 0x27
         let next = find(quote, base, index, to)
-        // XML 1.0 section 2.3: no `<` in a value.
+        // XML 1.0 section 2.3. After a forgotten quote the end would never be found.
         guard find(0x3C, base, index, next ?? to) == nil else { throw .notWellFormed }
         guard let next else { return .incomplete }
         index = next &+ 1
         lex = .startTag
 
-      case .endName:
-        let byte = base.load(fromByteOffset: index, as: UInt8.self)
-        if NameHash.goesOn(byte) {
-          name = NameHash.add(byte, to: name)
-          index &+= 1
-        } else {
-          guard depth == 0 || depth > open.scalarCount || open[depth &- 1] == name else {
-            throw .notWellFormed
-          }
-          lex = .endTag
-        }
-
       case .endTag:
         let byte = base.load(fromByteOffset: index, as: UInt8.self)
         index &+= 1
-        guard byte == 0x3E else {
-          guard isXMLSpace(byte) else { throw .notWellFormed }
-          continue
-        }
+        if isXMLSpace(byte) { continue }
+        guard byte == 0x3E else { throw .notWellFormed }
         lex = .text
         if depth == 0 { return .endTag(end: index) }
         depth &-= 1
@@ -164,7 +153,7 @@ package struct ElementScanner {
     switch byte {
     case 0x2F:
       lex = .endName
-      name = NameHash.seed
+      digest = 0
     case 0x21:
       // Outside an element it can only be a comment, a document type or stray text.
       guard depth > 0 else { throw .restrictedXML }
@@ -175,14 +164,25 @@ package struct ElementScanner {
       lex = .question
       matched = 0
     case 0x41...0x5A, 0x61...0x7A, 0x5F, 0x3A, 0x80...0xFF:
-      guard depth < limits.depthMax else { throw .limit(.depth) }
+      guard depth < min(limits.depthMax, Self.depthMax) else { throw .limit(.depth) }
       depth &+= 1
       attributes = 0
-      lex = .name
-      name = NameHash.add(byte, to: NameHash.seed)
+      digest = UInt32(byte)
+      lex = .startName
     default:
       throw .notWellFormed
     }
+  }
+
+  /// Takes name bytes into the digest; true at the first byte that is none, which is not taken.
+  private mutating func scanName(_ base: UnsafeRawPointer, _ index: inout Int, _ to: Int) -> Bool {
+    while index < to {
+      let byte = base.load(fromByteOffset: index, as: UInt8.self)
+      if byte <= 0x20 || byte == 0x2F || byte == 0x3E || byte == 0x3C { return true }
+      digest = (digest << 5 | digest >> 27) ^ UInt32(byte)
+      index &+= 1
+    }
+    return false
   }
 
   /// After `<!` inside an element only `[CDATA[` may come.
@@ -225,22 +225,5 @@ package struct ElementScanner {
   private func find(_ byte: UInt8, _ base: UnsafeRawPointer, _ from: Int, _ to: Int) -> Int? {
     guard let hit = memchr(base + from, Int32(byte), to &- from) else { return nil }
     return UnsafeRawPointer(hit) - base
-  }
-}
-
-/// FNV-1a, 32 bits, byte by byte.
-private enum NameHash {
-  static let seed: UInt32 = 2_166_136_261
-
-  @inline(__always)
-  static func add(_ byte: UInt8, to hash: UInt32) -> UInt32 { (hash ^ UInt32(byte)) &* 16_777_619 }
-
-  /// Whether a byte belongs to the name before it: all but white space and the marks of a tag.
-  @inline(__always)
-  static func goesOn(_ byte: UInt8) -> Bool {
-    switch byte {
-    case 0x20, 0x09, 0x0A, 0x0D, 0x2F, 0x3E, 0x3C, 0x22, 0x27: false
-    default: true
-    }
   }
 }

@@ -202,18 +202,16 @@ private struct Cursor {
     while at &+ 8 <= end {
       let word = input.loadUnaligned(fromByteOffset: at, as: UInt64.self)
       output.storeBytes(of: word, toByteOffset: written, as: UInt64.self)
-      // `<` and `>` differ in one bit. The lowest mark is always exact, those above it may not be.
-      let angles = (word | 0x0202_0202_0202_0202) ^ 0x3E3E_3E3E_3E3E_3E3E
-      let ampersands = word ^ 0x2626_2626_2626_2626
-      let marks =
-        ((angles &- 0x0101_0101_0101_0101) & ~angles | (ampersands &- 0x0101_0101_0101_0101) & ~ampersands)
-        & 0x8080_8080_8080_8080
+      // `<` and `>` differ in one bit.
+      let angles = (word | Swar.repeating(0x02)) ^ Swar.repeating(0x3E)
+      let ampersands = word ^ Swar.repeating(0x26)
+      let marks = (Swar.zeros(angles) | Swar.zeros(ampersands)) & Swar.highBits
       if marks == 0 {
         at &+= 8
         written &+= 8
         continue
       }
-      let plain = UInt64(marks).littleEndian.trailingZeroBitCount >> 3
+      let plain = marks.littleEndian.trailingZeroBitCount >> 3
       at &+= plain
       written &+= plain
       switch byte(at) {

@@ -27,7 +27,7 @@ package enum XMLLimit: Hashable, Sendable {
 package struct XMLLimits: Hashable, Sendable {
   /// Bytes on the wire from `<` to the last `>`.
   package var bytesMax: Int
-  /// Nested elements, the stanza itself being the first.
+  /// Nested elements, the stanza itself being the first; at most 16 are followed.
   package var depthMax: Int
   /// Attributes of one start tag, namespace declarations included.
   package var attributesMax: Int

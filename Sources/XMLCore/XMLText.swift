@@ -13,46 +13,46 @@ package enum XMLText {
     package static let nonCharacter = Survey(rawValue: 4)
   }
 
-  /// Looks through the whole text, 16 bytes at a time while it is plain.
+  /// Looks through the whole text, 8 bytes at a time while it is plain.
   ///
   /// - Returns: nil for a control character other than tab, LF and CR, and for malformed UTF-8.
   package static func survey(_ text: UnsafeRawBufferPointer) -> Survey? {
     guard let base = text.baseAddress else { return [] }
     let count = text.count
+    var survey: Survey = []
     var index = 0
-    var any = SIMD16<UInt8>(repeating: 0)
-    var odd = SIMD16<UInt8>(repeating: 0)
-    let zero = SIMD16<UInt8>(repeating: 0)
-    let one = SIMD16<UInt8>(repeating: 0xFF)
-    // proof: a load of 16 bytes at `index` ends at or before `count`.
-    while index &+ 16 <= count {
-      let chunk = base.loadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
-      any |= chunk
-      let control = (chunk .< 0x20) .& (chunk .!= 0x09) .& (chunk .!= 0x0A)
-      odd |= zero.replacing(with: one, where: control)
-      index &+= 16
+    var all: UInt64 = 0
+    // proof: a load of 8 bytes at `index` ends at or before `count`.
+    while index &+ 8 <= count {
+      let word = base.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+      all |= word
+      if Swar.hasControl(word), !checkControls(base, index, 8, &survey) { return nil }
+      index &+= 8
     }
-    var anyByte = any.bits
-    var oddByte = odd.bits
+    let rest = count &- index
+    guard checkControls(base, index, rest, &survey) else { return nil }
     while index < count {
-      let byte = base.load(fromByteOffset: index, as: UInt8.self)
-      anyByte |= UInt64(byte)
-      if byte < 0x20, byte != 0x09, byte != 0x0A { oddByte = 1 }
+      all |= UInt64(base.load(fromByteOffset: index, as: UInt8.self))
       index &+= 1
     }
-    var survey: Survey = []
-    if oddByte != 0 {
-      for byte in text where byte < 0x20 && byte != 0x09 && byte != 0x0A {
-        guard byte == 0x0D else { return nil }
-      }
-      survey.insert(.carriageReturn)
-    }
-    if anyByte & 0x8080_8080_8080_8080 != 0 {
+    if all & Swar.highBits != 0 {
       survey.insert(.nonASCII)
       guard let nonCharacter = checkUTF8(base, count) else { return nil }
       if nonCharacter { survey.insert(.nonCharacter) }
     }
     return survey
+  }
+
+  private static func checkControls(
+    _ base: UnsafeRawPointer, _ start: Int, _ count: Int, _ survey: inout Survey
+  ) -> Bool {
+    for index in start..<(start &+ count) {
+      let byte = base.load(fromByteOffset: index, as: UInt8.self)
+      if byte >= 0x20 || byte == 0x09 || byte == 0x0A { continue }
+      guard byte == 0x0D else { return false }
+      survey.insert(.carriageReturn)
+    }
+    return true
   }
 
   /// Whether every byte belongs to a legal XML 1.0 character.
@@ -78,7 +78,7 @@ package enum XMLText {
     func isTail(_ at: Int) -> Bool { byte(at) & 0xC0 == 0x80 }
     while index < count {
       if index &+ 8 <= count,
-        base.loadUnaligned(fromByteOffset: index, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
+        base.loadUnaligned(fromByteOffset: index, as: UInt64.self) & Swar.highBits == 0
       {
         index &+= 8
         continue
@@ -112,12 +112,23 @@ package enum XMLText {
   }
 }
 
-extension SIMD16<UInt8> {
-  /// All lanes or-ed into 8 bytes.
-  fileprivate var bits: UInt64 {
-    let halves = unsafeBitCast(self, to: SIMD2<UInt64>.self)
-    return halves.x | halves.y
+/// Eight bytes looked at as one word.
+///
+/// A mark is the high bit of a byte. The lowest mark in the order of memory is exact; those after it may be
+/// wrong, so a word with any mark is looked at byte by byte or up to the first.
+enum Swar {
+  static let highBits: UInt64 = 0x8080_8080_8080_8080
+  static let ones: UInt64 = 0x0101_0101_0101_0101
+
+  /// Marks bytes that are 0, without cutting to high bits.
+  static func zeros(_ word: UInt64) -> UInt64 { (word &- ones) & ~word }
+
+  /// Whether some byte is below 0x20.
+  static func hasControl(_ word: UInt64) -> Bool {
+    (word &- 0x2020_2020_2020_2020) & ~word & highBits != 0
   }
+
+  static func repeating(_ byte: UInt8) -> UInt64 { UInt64(byte) &* ones }
 }
 
 /// S of XML 1.0 §2.3.

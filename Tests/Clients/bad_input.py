@@ -63,7 +63,8 @@ def gcm(content):
 def malformed_xml(server):
     for text in [
         f'<message id="m1"><gcm xmlns="{GCM}">{{}}</message>',
-        "<message",
+        "<message<",
+        "<message id='a><gcm/></message>",
         "<message><gcm></message></gcm>",
         "<message id='a' id='b'/>",
         "<message id=a/>",
@@ -71,12 +72,16 @@ def malformed_xml(server):
         "<message>&</message>",
         "text between stanzas",
         "<x:message/>",
+        "<message>]]></message>",
         "</stream:other>",
-        "<message/></message>",
+        "<presence/></message>",
     ]:
         with server.app_server() as stream:
-            stream.send(text if text != "<message" else text + "<<")
-            stream.stream_error("not-well-formed")
+            stream.send(text)
+            try:
+                stream.stream_error("not-well-formed")
+            except AssertionError as wrong:
+                raise AssertionError(f"after {text!r}: {wrong}") from wrong
 
 
 @case

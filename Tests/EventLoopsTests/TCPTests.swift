@@ -115,7 +115,7 @@ struct TCPTests {
     pair.connect { stream in
       stream.delegate = sender
       stream.setSendBuffer(bytes: 64 * 1024)
-      let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
+      let bytes = pattern(size)
       bytes.withUnsafeBytes {
         stream.write(UnsafeRawBufferPointer(rebasing: $0[..<(size / 2)]))
         stream.write(UnsafeRawBufferPointer(rebasing: $0[(size / 2)...]))
@@ -132,8 +132,52 @@ struct TCPTests {
     #expect(received.seen.wait { $0.ends == [.endOfInput] })
     let bytes = received.seen.current.bytes
     #expect(bytes.count == size)
-    #expect(bytes == (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) })
+    #expect(isSame(bytes, pattern(size)))
     #expect(sender.seen.wait { $0.writables == 1 })
+  }
+
+  @Test func aLoudPeerGetsABoundedShareOfARound() throws {
+    let shares = Watched<[UInt64: Int]>([:])
+    let total = 8 << 20
+    let pair = try Pair { connection, loop in
+      let stream = try TCPStream(adopting: connection.descriptor, on: loop)
+      let log = StreamLog()
+      log.onBytes = { bytes in
+        let count = bytes.count
+        shares.update { $0[loop.statistics.rounds, default: 0] += count }
+      }
+      stream.delegate = log
+      // Let the peer fill what the system takes first.
+      loop.after(.milliseconds(50)) { stream.resumeReading() }
+    }
+    defer { pair.stop() }
+    pair.connect { stream in
+      [UInt8](repeating: 5, count: total).withUnsafeBytes { stream.write($0) }
+    }
+    #expect(shares.wait { $0.values.reduce(0, +) == total })
+    #expect((shares.current.values.max() ?? 0) <= 4 * EventLoop.receiveBytesMax)
+  }
+
+  @Test func addressesOfVersionSixAreSpokenToo() throws {
+    guard let socket = try? ListeningSocket(host: "::1", port: 0) else { return }
+    let loop = EventLoop(name: "six")
+    try loop.start()
+    defer { loop.stop() }
+    let port = socket.port
+    let peers = Watched<[PeerAddress]>([])
+    loop.submit {
+      _ = try? TCPListener(
+        socket, on: loop,
+        accepted: { connection in
+          peers.update { $0 += [connection.peer].compactMap { $0 } }
+          connection.discard()
+        })
+      TCPConnector.connect(host: "::1", port: port, timeout: .seconds(5), on: loop) { _ in }
+    }
+    #expect(peers.wait { $0.count == 1 })
+    #expect(peers.current.first?.host == "::1")
+    #expect(peers.current.first?.isLoopback == true)
+    #expect(peers.current.first?.description.hasPrefix("[::1]:") == true)
   }
 
   @Test func aReadPauseHoldsWithinTheCallback() throws {
@@ -189,21 +233,26 @@ struct TCPTests {
     let log = StreamLog()
     let isClosed = Watched()
     let pair = try Pair { connection, loop in
-      try TCPStream(adopting: connection.descriptor, on: loop).closeReset()
-      isClosed.raise()
+      let stream = try TCPStream(adopting: connection.descriptor, on: loop)
+      let server = StreamLog()
+      server.onBytes = { [unowned stream] _ in
+        stream.closeReset()
+        isClosed.raise()
+      }
+      stream.delegate = server
+      stream.resumeReading()
     }
     defer { pair.stop() }
     let holder = Watched<TCPStreamHolder?>(nil)
     let client = pair.client
     pair.connect { stream in
       stream.delegate = log
+      [UInt8(1)].withUnsafeBytes { stream.write($0) }
       holder.update { $0 = TCPStreamHolder(stream, client) }
     }
-    #expect(isClosed.wait())
-    #expect(holder.wait { $0 != nil })
-    var tries = 0
-    while log.seen.current.ends.isEmpty, tries < 10_000 {
-      tries += 1
+    try #require(isClosed.wait())
+    try #require(holder.wait { $0 != nil })
+    for _ in 0..<1_000 where log.seen.current.ends.isEmpty {
       let isWritten = Watched()
       holder.current?.onLoop { stream in
         [UInt8(1)].withUnsafeBytes {
@@ -212,7 +261,7 @@ struct TCPTests {
         }
         isWritten.raise()
       }
-      #expect(isWritten.wait())
+      try #require(isWritten.wait())
     }
     #expect(log.seen.wait { $0.ends.count == 1 })
   }
@@ -342,7 +391,7 @@ struct TCPTests {
 
   @Test func aStreamThatMovesBetweenLoopsUnderTrafficLosesNothing() throws {
     let total = 3 << 20
-    let expected = (0..<total).map { UInt8(truncatingIfNeeded: $0 &* 131 >> 5) }
+    let expected = pattern(total)
     let loops = (0..<2).map { EventLoop(name: "mover-\($0)") }
     for loop in loops { try loop.start() }
     defer { for loop in loops { loop.stop() } }
@@ -359,7 +408,7 @@ struct TCPTests {
       expected.withUnsafeBytes { stream.write($0) }
     }
     #expect(log.seen.wait(within: 60) { $0.bytes.count == total })
-    #expect(log.seen.current.bytes == expected)
+    #expect(isSame(log.seen.current.bytes, expected))
     #expect(mover.moves.current > 3)
   }
 
@@ -467,4 +516,14 @@ final class Mover: Sendable {
     func ended(_ reason: StreamEnd) { stream.close() }
     func writable() {}
   }
+}
+
+/// Bytes that differ by place, made fast: a run of prime length over and over.
+func pattern(_ count: Int) -> [UInt8] {
+  let run = (0..<8_191).map { UInt8(truncatingIfNeeded: $0 &* 131 >> 5) }
+  var bytes: [UInt8] = []
+  bytes.reserveCapacity(count + run.count)
+  while bytes.count < count { bytes += run }
+  bytes.removeLast(bytes.count - count)
+  return bytes
 }

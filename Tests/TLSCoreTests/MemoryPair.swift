@@ -80,3 +80,6 @@ final class MemoryPair {
     return bytes
   }
 }
+
+/// Compares long runs of bytes; `==` within an expectation would print a difference, which takes hours.
+func isSame(_ left: [UInt8], _ right: [UInt8]) -> Bool { left == right }

@@ -135,6 +135,11 @@ import XMLCore
     ("\u{1}", .notWellFormed), ("</stream>", .notWellFormed), ("</a>", .notWellFormed),
     ("<>", .notWellFormed),
     ("< a>", .notWellFormed), ("<a/ >", .notWellFormed), ("</stream:stream>x", .notWellFormed),
+    ("<message><gcm>{<test>test</gcm>", .notWellFormed), ("<a></b>", .notWellFormed),
+    ("<a></a b>", .notWellFormed),
+    ("<a></ a>", .notWellFormed), ("<a></>", .notWellFormed), ("<a><b/></b>", .notWellFormed),
+    ("<a></a/>", .notWellFormed),
+    ("<a></a<", .notWellFormed),
     ("</stream:stream><iq/>", .notWellFormed),
   ])
   func whatMayNotStandInAStreamIsRefused(_ text: String, _ fault: XMLFault) {

@@ -42,14 +42,16 @@ final class Downstream: @unchecked Sendable {
   var write: Write
   /// It is with the device's open stream.
   var handed = false
+  /// The device is connected and will be handed it when it has read what is before it: the cap on what is stored
+  /// for a device that is away does not apply.
+  var isAwaited = false
   /// It came to its end while the store was writing it: settle when the store answers.
   var ended: MessageState?
 
   init(
     number: MessageNumber, key: MessageKey, device: DeviceNumber, sender: SenderID, app: String,
     collapse: String?, expires: WallTime, highPriority: Bool, body: [UInt8], receipt: [UInt8],
-    origin: Origin?, write: Write,
-    shared: SharedTail? = nil
+    origin: Origin?, write: Write, shared: SharedTail? = nil
   ) {
     self.number = number
     self.key = key
@@ -76,11 +78,14 @@ final class Downstream: @unchecked Sendable {
       origin: nil, write: isStored ? .durable : .never, shared: row.shared)
   }
 
+  /// Its time to live is 0.
+  var isNowOrNever: Bool { if case .never = write { true } else { false } }
+
   var stored: StoredMessage {
     StoredMessage(
       number: number, device: device, sender: sender, app: app, key: key, collapse: collapse,
       expires: expires,
-      highPriority: highPriority, live: handed, body: body, receipt: receipt)
+      highPriority: highPriority, live: handed || isAwaited, body: body, receipt: receipt)
   }
 }
 

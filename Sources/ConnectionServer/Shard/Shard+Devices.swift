@@ -12,6 +12,7 @@ extension Shard {
       old.stream.replaced()
     }
     let slot = DeviceSlot(device: device, stream: stream, epoch: epoch)
+    slot.settling = settlingOfAbsent.removeValue(forKey: device) ?? []
     devices[device] = slot
     pump(slot)
     return slot
@@ -21,6 +22,9 @@ extension Shard {
   func deviceClosed(_ slot: DeviceSlot) {
     guard devices[slot.device] === slot else { return }
     devices[slot.device] = nil
+    // What it acked may still be in the store when it comes back.
+    slot.settling.subtract(slot.settledDuringRead)
+    if !slot.settling.isEmpty { settlingOfAbsent[slot.device] = slot.settling }
     for record in slot.inFlight.removeAll() {
       record.handed = false
       if case .never = record.write {
@@ -37,6 +41,8 @@ extension Shard {
   func pump(_ slot: DeviceSlot) {
     guard slot.behind, !slot.reading, slot.inFlight.count <= tuning.deviceWindow / 2 else { return }
     slot.reading = true
+    // What comes from here on may be missed by the read, and says so.
+    slot.behind = false
     let post = post
     let (index, device, epoch) = (index, slot.device, slot.epoch)
     // More than a window, since rows that are in flight already come again.
@@ -48,38 +54,43 @@ extension Shard {
   func backlogRead(_ device: DeviceNumber, _ epoch: Int64, _ result: Result<Backlog, StoreFault>) {
     guard let slot = devices[device], slot.epoch == epoch else { return }
     slot.reading = false
-    defer {
-      for number in slot.settledDuringRead { slot.settling.remove(number) }
-      slot.settledDuringRead = []
-    }
-    guard case .success(let page) = result else {
-      // The device stays behind; the next ack or message pumps again.
+    let isFull: Bool
+    switch result {
+    case .success(let page):
+      isFull = !hand(page, to: slot)
+      if isFull || page.hasMore { slot.behind = true }
+      if !slot.behind { slot.waitingCount = 0 }
+    case .failure:
+      // The next ack or message pumps again.
+      slot.behind = true
+      isFull = true
       counters.storeFaults.add(1)
-      return
     }
+    for number in slot.settledDuringRead { slot.settling.remove(number) }
+    slot.settledDuringRead = []
+    // A full window is pumped by the acks to come.
+    if !isFull { pump(slot) }
+  }
+
+  /// - Returns: False when the stream has no room for all of it.
+  private func hand(_ page: Backlog, to slot: DeviceSlot) -> Bool {
     if page.overflowed > 0 {
       slot.stream.tellDeleted(count: page.overflowed)
-      writing.clearOverflow(device, now: now)
+      writing.clearOverflow(slot.device, now: now)
     }
-    slot.behind = page.hasMore || slot.missed
     for row in page.messages {
+      if slot.settling.contains(row.number) || slot.inFlight.contains(row.key) { continue }
       // One message always fits; the acks of what is on its way bring the rest.
       guard slot.inFlight.count < tuning.deviceWindow,
         slot.inFlight.isEmpty || slot.stream.backlogBytes < limits.writeBacklogBytesMax / 2
-      else {
-        slot.behind = true
-        break
-      }
-      if slot.settling.contains(row.number) || slot.inFlight.contains(row.key) { continue }
+      else { return false }
+      slot.waitingCount = max(0, slot.waitingCount - 1)
       if row.expires <= wall {
         end(Downstream(row), .expired)
       } else {
         hand(Downstream(row), to: slot)
       }
     }
-    if slot.missed {
-      slot.missed = false
-      pump(slot)
-    }
+    return true
   }
 }

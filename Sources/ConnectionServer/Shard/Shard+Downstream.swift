@@ -12,9 +12,17 @@ extension Shard {
       refuse(record, .serviceUnavailable, "The store is behind; retry after a second")
       return
     }
-    note(record, .accepted)
     let slot = devices[record.device]
     let open = slot.map { hasRoom($0) } ?? false
+    if let slot, !open, !record.isNowOrNever {
+      guard slot.waitingCount < tuning.connectedBacklogMax else {
+        refuse(record, .deviceMessageRateExceeded, "The device reads too slowly; wait before sending it more")
+        return
+      }
+      slot.waitingCount += 1
+      record.isAwaited = true
+    }
+    note(record, .accepted)
     if let slot, open { hand(record, to: slot) }
     guard case .never = record.write else {
       if !open { slot?.behind = true }
@@ -27,7 +35,7 @@ extension Shard {
   }
 
   func hasRoom(_ slot: DeviceSlot) -> Bool {
-    !slot.behind && slot.inFlight.count < tuning.deviceWindow
+    !slot.behind && !slot.reading && slot.inFlight.count < tuning.deviceWindow
       && slot.stream.backlogBytes < limits.writeBacklogBytesMax / 2
   }
 
@@ -61,6 +69,7 @@ extension Shard {
       journal(record, state)
     case .submitted:
       record.ended = state
+      markSettling(record.device, record.number)
     case .durable:
       if record.shared == nil {
         settle(record.device, record.number)
@@ -77,14 +86,23 @@ extension Shard {
     }
   }
 
+  /// From now on no read of the store hands this message out, until its row is gone.
+  private func markSettling(_ device: DeviceNumber, _ number: MessageNumber) {
+    if let slot = devices[device] {
+      slot.settling.insert(number)
+    } else {
+      settlingOfAbsent[device, default: []].insert(number)
+    }
+  }
+
   func settle(_ device: DeviceNumber, _ number: MessageNumber) {
-    devices[device]?.settling.insert(number)
+    markSettling(device, number)
     writing.settle(device, number, now: now)
   }
 
   /// Shares are counted with their fan-out instead of being written to the journal one by one.
   private func settleShare(_ record: Downstream, _ state: MessageState) {
-    devices[record.device]?.settling.insert(record.number)
+    markSettling(record.device, record.number)
     writing.settle(record.device, record.number, end: state, now: now)
   }
 

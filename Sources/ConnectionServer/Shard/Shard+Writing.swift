@@ -32,6 +32,7 @@ extension Shard {
       guard let done = writing.finish() else { return }
       for record in done.downstream {
         record.write = .failed
+        if record.ended != nil { unmarkSettling(record.device, record.number) }
         refuse(record, .serviceUnavailable, "The store cannot be written; retry after a second")
       }
       for record in done.upstream {
@@ -44,6 +45,9 @@ extension Shard {
 
   private func becameDurable(_ record: Downstream, _ verdict: WriteOutcome.Enqueue) {
     record.write = .durable
+    if record.ended != nil, verdict == .overflowed || verdict == .unknownDevice {
+      unmarkSettling(record.device, record.number)
+    }
     switch verdict {
     case .stored, .duplicate:
       answer(record, .ack)
@@ -64,13 +68,19 @@ extension Shard {
   }
 
   private func forgetSettled(_ batch: WriteBatch) {
-    for row in batch.settle {
-      guard let slot = devices[row.device] else { continue }
+    for row in batch.settle { unmarkSettling(row.device, row.number) }
+  }
+
+  /// The row is gone, or never came to be.
+  private func unmarkSettling(_ device: DeviceNumber, _ number: MessageNumber) {
+    if let slot = devices[device] {
       if slot.reading {
-        slot.settledDuringRead.append(row.number)
+        slot.settledDuringRead.append(number)
       } else {
-        slot.settling.remove(row.number)
+        slot.settling.remove(number)
       }
+    } else if settlingOfAbsent[device]?.remove(number) != nil, settlingOfAbsent[device]?.isEmpty == true {
+      settlingOfAbsent[device] = nil
     }
   }
 }

@@ -43,6 +43,8 @@ final class Shard {
 
   // Devices at home here that are connected.
   var devices: [DeviceNumber: DeviceSlot] = [:]
+  /// As ``DeviceSlot/settling``, of devices that are not connected; gone with the write that removes the rows.
+  var settlingOfAbsent: [DeviceNumber: Set<MessageNumber>] = [:]
   // Senders at home here.
   var desks: [SenderID: UpstreamDesk] = [:]
   var upstreamSeen: DedupeWindow
@@ -153,6 +155,8 @@ struct ShardTuning: Sendable {
   var repeatPause: Duration = .milliseconds(50)
   /// Messages a device's stream may hold unacked.
   var deviceWindow = 100
+  /// Messages that may wait in the store for a connected device that lags behind its senders; more are refused.
+  var connectedBacklogMax = 10_000
   /// Messages in memory, not yet durable, at which new ones are refused as SERVICE_UNAVAILABLE.
   var unwrittenMax = 200_000
   /// Upstream messages of one sender kept in memory beside the store.

@@ -83,7 +83,9 @@ final class XMPPConnection: ChannelDelegate {
 
   private func hold(_ bytes: UnsafeRawBufferPointer) {
     held.append(contentsOf: bytes)
-    if held.count > context.limits.stanzaBytesMax { fail(.policyViolation, "Too much was sent before the login ended") }
+    if held.count > context.limits.stanzaBytesMax {
+      fail(.policyViolation, "Too much was sent before the login ended")
+    }
   }
 
   /// - Returns: How many bytes the machine took; fewer than all while it waits for a verdict.
@@ -140,8 +142,10 @@ final class XMPPConnection: ChannelDelegate {
 
   private func authenticate(_ credentials: PlainCredentials) {
     let identity = credentials.identity
+    // Not a refusal: clients stop for good when their key is refused.
+    guard !context.isDraining else { return fail(.systemShutdown, "The server is draining") }
     if let sender = SenderID(text: identity) {
-      guard !context.isDraining, let project = context.accounts.project(sender),
+      guard let project = context.accounts.project(sender),
         context.accounts.key(credentials.password, .server)?.sender == sender
       else { return refuse(identity, "app_server") }
       login = .sender(project, domain: credentials.domain ?? "gcm.googleapis.com")
@@ -165,7 +169,7 @@ final class XMPPConnection: ChannelDelegate {
     guard case .success(let found) = result else {
       return tellRefused(.temporaryAuthFailure)
     }
-    guard let found, let secret, Secrets.areEqual(found.secretHash, secret), !context.isDraining else {
+    guard let found, let secret, Secrets.areEqual(found.secretHash, secret) else {
       return refuse(identity, "device")
     }
     login = .device(found, deviceID: identity)

@@ -52,6 +52,8 @@ package final class Channel {
   }
 
   /// A channel over a connected stream; nothing happens before `start`.
+  ///
+  /// Start it or abort it: else the connection stays until the loop stops.
   package init(_ stream: TCPStream, tls: TLSSession? = nil) {
     loop = stream.loop
     peer = stream.peer

@@ -24,6 +24,14 @@ package struct RefusedMessage: Hashable, Sendable {
   package var text: String
   /// The message's own JSON, when it was echoed.
   package var json: String?
+
+  package init(id: String?, code: String?, condition: String, text: String, json: String?) {
+    self.id = id
+    self.code = code
+    self.condition = condition
+    self.text = text
+    self.json = json
+  }
 }
 
 /// Why the opening side's stream is over.

@@ -51,3 +51,6 @@ extension Watched where Value == Bool {
   func raise() { update { $0 = true } }
   func wait(within seconds: Int = 20) -> Bool { wait(within: seconds, until: { $0 }) }
 }
+
+/// Compares long runs of bytes; `==` within an expectation would print a difference, which takes hours.
+func isSame(_ left: [UInt8], _ right: [UInt8]) -> Bool { left == right }

@@ -1,0 +1,66 @@
+import CLinux
+import Connections
+import DeliveryCore
+import DeviceRuntime
+import EventLoops
+import Foundation
+import Glibc
+import PushModel
+import Seams
+import StreamClient
+import TestKit
+
+/// Kills the server with SIGKILL at random points under load and looks for lost and doubled messages.
+///
+/// `kill-run [--runs N] [--rate N] [--devices N] [--seed N]`: for each run the client library sends at the given
+/// rate over two streams, devices ack, the server is killed once or more and restarted on its data, everybody
+/// reconnects; at the end the ledger of both ends is compared. Exit code 1 when a message that was acked is
+/// missing, or an app was shown one twice.
+@main
+struct KillRun {
+  /// The command under test.
+  static let weir = ".build/release/weir"
+
+  static func main() async {
+    shim_line_buffer_stdout()
+    var runs = 20
+    var rate = 6_000
+    var devices = 100
+    var seed = UInt64.random(in: 1...9_999)
+    var words = CommandLine.arguments.dropFirst()
+    while let word = words.popFirst(), let value = words.popFirst().flatMap({ Int($0) }) {
+      switch word {
+      case "--runs": runs = value
+      case "--rate": rate = value
+      case "--devices": devices = value
+      case "--seed": seed = UInt64(value)
+      default:
+        print("kill-run: unknown argument \(word)")
+        exit(2)
+      }
+    }
+    print("seed \(seed)")
+    var chance = SeededChance(seed: seed)
+    var bad = 0
+    for run in 1...runs {
+      do {
+        let (ledger, figures) = try await Run(
+          devices: devices, rate: rate, kills: Int.random(in: 1...3, using: &chance),
+          seed: chance.next()
+        ).perform()
+        let verdict = ledger.isClean ? "clean" : "BAD"
+        if !ledger.isClean { bad += 1 }
+        print(
+          "run \(run): \(verdict): sent \(ledger.sent) at \(figures.rate)/s, kills \(figures.kills), acked \(ledger.acked.count), "
+            + "acked and lost \(ledger.lost.count), shown twice \(ledger.doubled.count), "
+            + "repeats hidden by devices \(ledger.hidden), failed \(ledger.failed.count), open \(ledger.open)")
+        for (number, why) in ledger.failed.prefix(3) { print("  message \(number): \(why)") }
+      } catch {
+        bad += 1
+        print("run \(run): FAILED: \(error)")
+      }
+    }
+    print(bad == 0 ? "all \(runs) runs are clean" : "\(bad) of \(runs) runs are not clean")
+    exit(bad == 0 ? 0 : 1)
+  }
+}

@@ -1,0 +1,67 @@
+import Foundation
+import TestKit
+import Testing
+
+/// A client in Python that is run against a live server: a script of cases in Tests/Clients.
+struct ClientScript: Sendable, CustomTestStringConvertible {
+  let name: String
+  /// Name of the virtual environment; nil for the system's Python, whose standard library is enough.
+  let environment: String?
+
+  static let handshake = ClientScript(name: "handshake", environment: nil)
+  static let badInput = ClientScript(name: "bad_input", environment: nil)
+  static let silence = ClientScript(name: "silence", environment: nil)
+  static let aiofcm = ClientScript(name: "aiofcm_client", environment: "aiofcm")
+  static let slixmpp = ClientScript(name: "slixmpp_client", environment: "slixmpp")
+
+  var testDescription: String { name }
+
+  /// Folder of the package.
+  static let package = URL(fileURLWithPath: #filePath)
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
+
+  /// Runs cases, all but those that want a server of their own when none is named; records each that fails.
+  func run(
+    _ cases: [String] = [], against server: ServerAddress, within time: Duration = .seconds(120)
+  ) async throws {
+    let python = try interpreter()
+    let directory = try TemporaryDirectory()
+    let folder = Self.package + "/Tests/Clients"
+    let child = try ChildProcess(
+      python, ["-B", folder + "/\(name).py"] + cases,
+      environment: ["WEIR_READY": server.json, "SSL_CERT_FILE": server.certificateAuthority],
+      in: folder, errors: directory.path + "/errors")
+    let (code, output) = try await child.waitForExit(within: time)
+    let failed = output.split(separator: "\n").count { $0.hasPrefix("FAIL ") }
+    if failed > 0 || code != 0 {
+      Issue.record("\(name).py ended with \(code):\n\(output)\(child.errorText.suffix(4_000))")
+    }
+    let done = output.split(separator: "\n").count { $0.hasPrefix("ok ") }
+    #expect(done >= max(1, cases.count), "\(name).py ran \(done) cases")
+  }
+
+  private func interpreter() throws -> String {
+    guard let environment else { return try Self.systemPython() }
+    let path = Self.package + "/.venv-\(environment)/bin/python"
+    let stamp = Self.package + "/.venv-\(environment)/stamp"
+    guard FileManager.default.fileExists(atPath: stamp) else {
+      throw MissingEnvironment(
+        description:
+          "The Python environment .venv-\(environment) is missing: run dev/python-env.sh, or make test.")
+    }
+    return path
+  }
+
+  private static func systemPython() throws -> String {
+    let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin").split(separator: ":")
+    for folder in folders {
+      let path = "\(folder)/python3"
+      if FileManager.default.isExecutableFile(atPath: path) { return path }
+    }
+    throw MissingEnvironment(description: "There is no python3 in PATH: run dev/deps.sh test.")
+  }
+}
+
+struct MissingEnvironment: Error, CustomStringConvertible {
+  let description: String
+}
