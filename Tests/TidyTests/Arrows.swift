@@ -37,6 +37,8 @@ enum Arrows {
       // Programs
       "WeirCommand": client.union([
         "ConnectionServer", "StreamClient", "DeviceRuntime", "HTTPCore", "CLinux",
+        // Signals as calls on a queue.
+        "Dispatch",
       ]),
       "weir": ["WeirCommand"],
       // Beside
