@@ -76,7 +76,8 @@ public final class ConnectionServer: Sendable {
           limits: StoreLimits(
             storedPerDeviceMax: limits.storedPerDeviceMax,
             collapseKeysPerDeviceMax: limits.collapseKeysPerDeviceMax,
-            topicsPerTokenMax: limits.topicsPerTokenMax, groupMembersMax: limits.groupMembersMax)))
+            topicsPerTokenMax: limits.topicsPerTokenMax, groupMembersMax: limits.groupMembersMax,
+            storedPerConnectedDeviceMax: tuning.connectedBacklogMax)))
     } catch { throw ServerFault(error, configuration) }
     do {
       return try await open(configuration, store, limits, time, tuning, log)

@@ -197,7 +197,10 @@ extension ConformanceCase {
       try expectEqual(try await stage.backlog(of: made[1].device).map(\.live), [false])
       try expectEqual(try await stage.bodies(made[0]).count, 1)
     },
-    .init("a slow connected device overflows at twice its cap", limits: five) { stage in
+    .init(
+      "a slow connected device overflows at a cap of its own",
+      limits: StoreLimits(storedPerDeviceMax: 5, storedPerConnectedDeviceMax: 10)
+    ) { stage in
       let made = try await stage.crowd("t", 1, ["news"])
       _ = try await stage.store.claim(made[0].device, node: 0, now: stage.now)
       for _ in 0..<10 {

@@ -201,7 +201,7 @@ extension Writer {
       return
     }
     // It is about to be handed to the stream, so it is no reason for overflow, up to a bound.
-    row.live = shelf.held && shelf.looseCount < 2 * limits.storedPerDeviceMax
+    row.live = shelf.held && shelf.looseCount < limits.storedPerConnectedDeviceMax
     var outcome = try enqueue(row, share: receiver.number, now: now, ended: &slice.ended)
     if outcome == .duplicate, let spare = spares.popFirst() {
       row.number = spare

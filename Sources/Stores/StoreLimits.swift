@@ -8,6 +8,11 @@ package struct StoreLimits: Sendable, Hashable {
   ///
   /// Default 4.
   package var collapseKeysPerDeviceMax: Int
+  /// Messages of a device whose stream is held, from which a share of a fan-out counts as one for a device that is
+  /// away; until then it is live.
+  ///
+  /// Default 10,000.
+  package var storedPerConnectedDeviceMax: Int
   /// Topics of a registration.
   ///
   /// Default 2,000.
@@ -20,8 +25,9 @@ package struct StoreLimits: Sendable, Hashable {
   /// Values below 1 count as 1.
   package init(
     storedPerDeviceMax: Int = 100, collapseKeysPerDeviceMax: Int = 4, topicsPerTokenMax: Int = 2_000,
-    groupMembersMax: Int = 20
+    groupMembersMax: Int = 20, storedPerConnectedDeviceMax: Int = 10_000
   ) {
+    self.storedPerConnectedDeviceMax = max(1, storedPerConnectedDeviceMax)
     self.storedPerDeviceMax = max(1, storedPerDeviceMax)
     self.collapseKeysPerDeviceMax = max(1, collapseKeysPerDeviceMax)
     self.topicsPerTokenMax = max(1, topicsPerTokenMax)

@@ -15,7 +15,6 @@ final class ServerFixture: Sendable {
   private var caFile: String { server.addresses.credentials + "/ca.pem" }
 
   init(_ change: (inout ServerConfiguration) -> Void = { _ in }) async throws {
-    signal(SIGPIPE, SIG_IGN)
     directory = "/tmp/weir-device-\(getpid())-\(UInt64.random(in: 0 ... .max))"
     var configuration = ServerConfiguration()
     configuration.dataDirectory = directory

@@ -15,6 +15,9 @@ import Testing
       #expect(NotificationKey(key.text) == key)
     }
     #expect(
+      RegistrationToken(random: [0xF8] + Array(repeating: 0, count: 47)).text.hasPrefix("AA"),
+      "no dash in front")
+    #expect(
       RegistrationToken(random: Array(repeating: 0, count: 48)).text.hasPrefix(
         "AAAAAAAAAAAAAAAAAAAAAA:APA91bAAAA"))
     #expect(

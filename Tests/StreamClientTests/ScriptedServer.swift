@@ -29,7 +29,7 @@ final class ScriptedServer: Sendable {
     var acceptsPassword: @Sendable (String) -> Bool = { _ in true }
     /// Whether bytes of the client are answered at all.
     var isMute = false
-    /// Streams after whose bind nothing is answered any more: a connection that is dead and looks open.
+    /// Streams on which nothing is answered from their first message on: dead, and they look open.
     var dead: Set<Int> = []
     /// Sent after a stream is bound; the number counts streams from 1.
     var onBound: @Sendable (Int) -> [Step] = { _ in [] }
@@ -103,6 +103,7 @@ private final class ScriptedStream: ChannelDelegate {
   private var text: [UInt8] = []
   private var output = ByteWriter()
   private var number = 0
+  private var isDead = false
 
   init(_ channel: Channel, _ server: ScriptedServer) {
     self.channel = channel
@@ -114,7 +115,7 @@ private final class ScriptedStream: ChannelDelegate {
   }
 
   func received(_ plaintext: UnsafeRawBufferPointer) {
-    guard !server.script.isMute, !server.script.dead.contains(number) else { return }
+    guard !server.script.isMute, !isDead else { return }
     let now = channel.loop.now
     var offset = 0
     while let event = stream.next(plaintext, &offset, scratch: &text, output: &output, now: now) {
@@ -135,6 +136,8 @@ private final class ScriptedStream: ChannelDelegate {
       case .message(let head):
         let json = String(decoding: text[head.text], as: UTF8.self)
         server.seen.withLock { $0.messages.append(json) }
+        isDead = server.script.dead.contains(number)
+        if isDead { return }
         perform(server.script.onMessage(number, json))
       case .peerClosing:
         stream.close(output: &output)

@@ -51,8 +51,7 @@ final class Downstream: @unchecked Sendable {
   init(
     number: MessageNumber, key: MessageKey, device: DeviceNumber, sender: SenderID, app: String,
     collapse: String?, expires: WallTime, highPriority: Bool, body: [UInt8], receipt: [UInt8],
-    origin: Origin?, write: Write,
-    shared: SharedTail? = nil
+    origin: Origin?, write: Write, shared: SharedTail? = nil
   ) {
     self.number = number
     self.key = key

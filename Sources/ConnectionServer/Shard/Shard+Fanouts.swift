@@ -125,7 +125,6 @@ extension Shard {
   /// The store holds rows for this device that its stream has not been handed.
   func fellBehind(_ slot: DeviceSlot) {
     slot.behind = true
-    // The page that is being read may have been read before these rows were written.
     pump(slot)
   }
 

@@ -1,3 +1,4 @@
+import PushModel
 package import Seams
 
 /// What a sender does about a nack code.
@@ -56,15 +57,15 @@ package struct RetryRules: Sendable, Equatable {
   ///
   /// A code this list does not know is treated like `INTERNAL_SERVER_ERROR`, as the protocol asks.
   package static func retryClass(code: String) -> RetryClass {
-    switch code {
-    case "SERVICE_UNAVAILABLE", "INTERNAL_SERVER_ERROR": .busy
-    case "DEVICE_MESSAGE_RATE_EXCEEDED", "TOPICS_MESSAGE_RATE_EXCEEDED", "QUOTA_EXCEEDED": .rateLimited
-    case "CONNECTION_DRAINING": .elsewhere
-    case "INVALID_JSON", "BAD_REGISTRATION", "DEVICE_UNREGISTERED", "SENDER_ID_MISMATCH", "BAD_ACK",
-      "INVALID_APNS_CREDENTIAL", "AUTHENTICATION_FAILED", "MESSAGE_TOO_BIG", "TTL_EXCEEDED",
-      "TOO_MANY_MESSAGES":
-      .never
-    default: .busy
+    switch UpstreamError(rawValue: code) {
+    case .messageTooBig, .tooManyMessages, .ttlExceeded: return .never
+    case .invalidJSON, .senderIDMismatch, .serviceUnavailable, nil: break
+    }
+    return switch NackCode.remedy(for: code) {
+    case .fixMessage, .dropToken, .renewCredentials: .never
+    case .retryLater: .busy
+    case .slowDown: .rateLimited
+    case .resendElsewhere: .elsewhere
     }
   }
 

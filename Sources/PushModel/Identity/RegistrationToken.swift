@@ -20,11 +20,12 @@ package struct RegistrationToken: Hashable, Sendable, CustomStringConvertible {
     text = String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Makes a token.
+  /// Makes a token; it does not begin with a dash, so that no command takes it for a flag.
   /// - Parameter random: ``randomByteCount`` bytes of a source fit for secrets.
   package init(random: [UInt8]) {
     precondition(random.count == Self.randomByteCount, "a token takes 48 random bytes")
-    let head = Base64URL.text(random[..<16])
+    var head = Base64URL.text(random[..<16])
+    if head.utf8.first == UInt8(ascii: "-") { head = "A" + head.dropFirst() }
     let tail = Base64URL.text(random[16...])
     text = "\(head):APA91b\(tail)"
   }

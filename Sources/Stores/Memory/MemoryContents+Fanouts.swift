@@ -110,7 +110,7 @@ extension MemoryContents {
       return
     }
     let loose = shelves[registration.device]?.looseCount ?? 0
-    row.live = isHeld && loose < 2 * limits.storedPerDeviceMax
+    row.live = isHeld && loose < limits.storedPerConnectedDeviceMax
     var outcome = enqueue(row, now: now, ended: &slice.ended)
     if outcome == .duplicate, let spare = spares.popFirst() {
       row.number = spare

@@ -33,7 +33,7 @@ package protocol TopicStore: AnyObject, Sendable {
   /// Whoever is subscribed from before the job began until it has been visited gets exactly one message;
   /// who joins or leaves meanwhile may or may not get one. Jobs are visited by `max` registrations each, whether
   /// these match or not. A row is stored by the rules of ``MessageStore/write(_:now:_:)``, as live when the
-  /// device's stream is held and it has less than twice its cap of messages.
+  /// device's stream is held and it has less than ``StoreLimits/storedPerConnectedDeviceMax`` messages.
   /// - Parameters:
   ///   - jobs: Each once.
   ///   - spares: Numbers for second registrations of one device, never used for anything else; `max` of them

@@ -1,3 +1,5 @@
+import PushModel
+
 /// One flag of a command, as help shows it and the parser takes it.
 struct Flag: Sendable {
   let name: String
@@ -33,8 +35,10 @@ struct Arguments: Sendable {
     var rest = words[...]
     var flagsEnded = false
     while let word = rest.popFirst() {
-      guard !flagsEnded, word.hasPrefix("--") else {
-        if !flagsEnded, word.hasPrefix("-"), word.count > 1, Int(word) == nil {
+      guard !flagsEnded, word.hasPrefix("--"), RegistrationToken(word) == nil else {
+        if !flagsEnded, word.hasPrefix("-"), word.count > 1, Int(word) == nil,
+          RegistrationToken(word) == nil
+        {
           throw UsageFault(message: "Unknown flag \(word): flags have two dashes.")
         }
         positional.append(word)
@@ -90,7 +94,8 @@ struct Arguments: Sendable {
     guard let text = text(name) else { return fallback }
     guard let value = Int(text), range.contains(value) else {
       throw UsageFault(
-        message: "--\(name) must be a number from \(range.lowerBound) to \(range.upperBound), not \"\(text)\".")
+        message:
+          "--\(name) must be a number from \(range.lowerBound) to \(range.upperBound), not \"\(text)\".")
     }
     return value
   }

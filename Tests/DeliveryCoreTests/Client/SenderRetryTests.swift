@@ -93,7 +93,7 @@ struct SenderRetryTests {
   @Test func codesOfTheMessageItselfAreNeverTriedAgain() {
     for code in [
       "INVALID_JSON", "BAD_REGISTRATION", "DEVICE_UNREGISTERED", "SENDER_ID_MISMATCH", "BAD_ACK",
-      "INVALID_APNS_CREDENTIAL",
+      "INVALID_APNS_CREDENTIAL", "MESSAGE_TOO_BIG", "TOO_MANY_MESSAGES", "TTL_EXCEEDED",
     ] {
       #expect(RetryRules.retryClass(code: code) == .never)
     }
