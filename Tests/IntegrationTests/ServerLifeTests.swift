@@ -5,13 +5,18 @@ import Testing
 /// Start, drain, crash and restart of `weir serve` as a process.
 @Suite(.serialized) struct ServerLifeTests {
   @Test func sigtermDrainsAndEndsWithZero() async throws {
-    let server = try await ServerProcess.start()
+    let server = try await ServerProcess.start(flags: ["--drain-seconds", "20"])
     let address = server.address
     let away = try await address.registerDevice()
     let stream = try await address.connectAppServer()
     let device = try await address.connect(try await address.registerDevice())
     stream.sendMessage(to: away.token, id: "before", data: ["n": "kept"])
     #expect(try await stream.nextPayload()["message_type"] == "ack")
+    // A drain waits for the app server's ack.
+    device.sendPayload(
+      #"{"to":"\#(address.senderID)@fcm.googleapis.com","message_id":"u-1","data":{"a":"b"}}"#)
+    let upstream = try await stream.nextPayload()
+    #expect(try await device.nextPayload()["message_type"] == "ack")
 
     server.signal(SIGTERM)
     let control = try await stream.nextPayload()
@@ -22,6 +27,7 @@ import Testing
     let nack = try await stream.nextPayload()
     #expect(nack["message_id"] == "after")
     #expect(nack["error"] == "CONNECTION_DRAINING")
+    stream.acknowledge(upstream)
     try await stream.waitForClose()
     try await device.waitForClose()
     #expect(try await server.waitForExit() == 0)
@@ -38,7 +44,7 @@ import Testing
   }
 
   @Test func drainServesTheAcksThatAreOwed() async throws {
-    let server = try await ServerProcess.start()
+    let server = try await ServerProcess.start(flags: ["--drain-seconds", "20"])
     let address = server.address
     let registered = try await address.registerDevice()
     let stream = try await address.connectAppServer()
@@ -77,6 +83,27 @@ import Testing
     case let other: Issue.record("\(other)")
     }
     #expect(try await server.waitForExit() == 0)
+  }
+
+  @Test func aDrainEndsAtItsDeadline() async throws {
+    let server = try await ServerProcess.start(flags: ["--drain-seconds", "1"])
+    let address = server.address
+    let stream = try await address.connectAppServer()
+    let device = try await address.connect(try await address.registerDevice())
+    device.sendPayload(
+      #"{"to":"\#(address.senderID)@fcm.googleapis.com","message_id":"u-1","data":{"a":"b"}}"#)
+    #expect(try await stream.nextPayload()["message_id"] == "u-1")
+    server.signal(SIGTERM)
+    #expect(try await stream.nextPayload()["control_type"] == "CONNECTION_DRAINING")
+    // Never acked: it comes again after the restart.
+    try await stream.waitForClose()
+    #expect(try await server.waitForExit() == 0)
+    try await server.restart()
+    let next = try await server.address.connectAppServer()
+    let again = try await next.nextPayload()
+    #expect(again["message_id"] == "u-1")
+    next.acknowledge(again)
+    #expect(try await server.terminate() == 0)
   }
 
   @Test func anAdminCallDrainsToo() async throws {

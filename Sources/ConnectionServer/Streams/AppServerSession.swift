@@ -218,7 +218,8 @@ final class AppServerSession: StreamSession, SenderStream {
     if window.count == 0, connection.isPeerClosing { connection.closeSoon() }
   }
 
-  var pendingCount: Int { window.count }
+  /// What is owed either way: answers to messages, and the app server's acks.
+  var pendingCount: Int { window.count + upstream.count }
 
   func peerCloses() -> Bool { window.count == 0 }
 
