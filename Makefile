@@ -4,11 +4,12 @@ DATA   ?= ./weir-data
 OUT    ?= ./certs
 SECONDS_PER_FUZZ ?= 20
 FILTER ?=
+RUNS   ?= 20
 # Programs that show a progress bar or ask look at this; the continuous integration sets CI=true.
 export NO_COLOR := $(if $(CI),1,$(NO_COLOR))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-rest fmt lint tidy demo bench certs docs fuzz tsan asan release clean
+.PHONY: help run test check check-rest fmt lint tidy demo bench durability certs docs fuzz tsan asan release clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,10 +45,19 @@ demo: ## Run a server, devices and an app server on real messages, and sum up wh
 	swift build -c release --product weir
 	exec .build/release/weir demo
 
-bench: ## Measure the cores in a release build (BENCH='--smoke' for one short round)
+bench: ## Measure a running server and the cores in a release build (BENCH='--smoke' for one short round)
 	@dev/deps.sh run
+	swift build -c release --product weir
+	swift build -c release --product stream-bench
 	swift build -c release --product weir-bench
+	.build/release/stream-bench $(BENCH)
 	.build/release/weir-bench $(BENCH)
+
+durability: ## Kill the server with SIGKILL at random points under load and compare both ends (RUNS=20)
+	@dev/deps.sh run
+	swift build -c release --product weir
+	swift build -c release --product kill-run
+	.build/release/kill-run --runs $(RUNS)
 
 certs: ## Make a development CA and a server certificate in ./certs (OUT=DIR)
 	@dev/deps.sh run

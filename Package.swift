@@ -166,13 +166,13 @@ let package = Package(
       "StreamClientTests",
       [
         "StreamClient", "ConnectionServer", "TestKit", "Connections", "EventLoops", "TLSCore",
-        "XMPPCore", "XMLCore", "PushModel", "JSONCore", "Bytes", "Seams",
+        "XMPPCore", "XMLCore", "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
     tests(
       "DeviceRuntimeTests",
       [
-        "DeviceRuntime", "ConnectionServer", "StreamClient", "TestKit", "EventLoops", "TLSCore",
-        "PushModel", "JSONCore", "Bytes", "Seams",
+        "DeviceRuntime", "ConnectionServer", "StreamClient", "TestKit", "Connections", "EventLoops",
+        "TLSCore", "XMPPCore", "XMLCore", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
     tests("WeirCommandTests", ["WeirCommand", "TestKit", "PushModel", "JSONCore", "Bytes", "Seams"]),
     tests("IntegrationTests", ["TestKit", "ConnectionServer", "weir"]),

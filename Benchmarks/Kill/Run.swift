@@ -13,6 +13,7 @@ import TestKit
 /// One run: load, kills, recovery, verdict.
 struct Run {
   struct Figures {
+    /// Messages a second while the server was up.
     var rate: Int
     var kills: Int
   }
@@ -54,14 +55,17 @@ struct Run {
         isStopped: { isStopped.isSet }, sent: { ledger.withLock { $0.sent += 1 } })
       sending.append(Task { try await Self.pump(client, source, ledger) })
     }
+    var down = Duration.zero
     for _ in 0..<kills {
       try await Task.sleep(for: .milliseconds(Int.random(in: 300...1_200, using: &chance)))
+      let killed = ContinuousClock.now
       try await server.kill()
       try await server.restart()
+      down += ContinuousClock.now - killed
     }
     try await Task.sleep(for: .milliseconds(500))
     isStopped.set()
-    let took = ContinuousClock.now - start
+    let took = ContinuousClock.now - start - down
     for task in sending { try await task.value }
     try await settle(ledger)
     for client in clients { await client.close() }

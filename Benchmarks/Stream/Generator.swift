@@ -18,6 +18,8 @@ final class Generator: @unchecked Sendable {
   private let stanzas = PushStanzas()
   private var devices: [LeanStream] = []
   private var senders: [Sender] = []
+  /// Part of message ids, so that no shape repeats those of the one before.
+  private var shape = 0
   private var tokens: [[UInt8]] = []
   private let ready = Atomic<Int>(0)
   private let trouble = Mutex<String?>(nil)
@@ -80,6 +82,7 @@ final class Generator: @unchecked Sendable {
   func connectSenders(_ count: Int, identity: String, key: String, port: UInt16) async throws {
     let before = ready.load(ordering: .relaxed)
     try await loop.perform { [self] in
+      shape += 1
       for number in 0..<count {
         let stream = LeanStream(
           identity: identity, password: key, port: port, context: context, scratch: scratch, on: loop)
@@ -123,6 +126,8 @@ final class Generator: @unchecked Sendable {
     sender.next += 1
     message.removeAll()
     message.append("<message><gcm xmlns=\"google:mobile:data\">{\"message_id\":\"b")
+    message.append(decimal: Int64(shape))
+    message.append("-")
     message.append(decimal: Int64(sender.number))
     message.append("-")
     message.append(decimal: Int64(number))

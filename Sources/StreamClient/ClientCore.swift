@@ -109,8 +109,7 @@ final class ClientCore: SenderEngineDelegate {
     var batch: [BulkOutcome] = []
     for message in messages {
       let tag = Int(message.tag)
-      guard let reply = replies[tag] else { continue }
-      replies[tag] = nil
+      guard let reply = replies[tag].take() else { continue }
       freeTags.append(tag)
       let result = message.outcome.result(message.id)
       switch reply {

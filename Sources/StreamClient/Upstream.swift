@@ -92,14 +92,15 @@ public struct UpstreamDeliveries: AsyncSequence, Sendable {
   let channel: BatchChannel<UpstreamDelivery>
 
   /// Starts to take events.
-  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(inner: BatchIterator(channel)) }
+  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(channel: channel) }
 
   /// Takes events one by one.
   public struct AsyncIterator: AsyncIteratorProtocol {
-    var inner: BatchIterator<UpstreamDelivery>
+    // Holds no batch: a delivery that its taker drops is to end at once.
+    let channel: BatchChannel<UpstreamDelivery>
 
     /// The next event; nil when the client is closed or the task was cancelled.
-    public mutating func next() async -> UpstreamDelivery? { await inner.value() }
+    public mutating func next() async -> UpstreamDelivery? { await channel.receive(1).first }
   }
 }
 

@@ -57,6 +57,8 @@ package final class ClientLine: ClientConnectionOwner {
 
   private let makeConnection: (StreamNumber, ClientLine) -> any ClientConnection
   private var machine: SenderMachine
+  /// No message brings a deadline earlier than this from when it is written or submitted.
+  private let shortestTimeout: Duration
   private var held: [Held?] = []
   private var open: [Open] = []
   private var actions: [SenderMachine.Action] = []
@@ -75,6 +77,7 @@ package final class ClientLine: ClientConnectionOwner {
   ) {
     self.loop = loop
     machine = SenderMachine(settings, seed: seed)
+    shortestTimeout = min(settings.ackTimeout, settings.retry.totalTimeout)
     self.makeConnection = makeConnection
   }
 
@@ -101,7 +104,7 @@ package final class ClientLine: ClientConnectionOwner {
       // proof: slots are numbered without gaps.
       while held.count <= Int(slot.index) { held.append(nil) }
       held[Int(slot.index)] = Held(message: message, tag: tag, generation: slot.generation)
-      perform()
+      perform(isUsual: true)
     }
     return answer
   }
@@ -140,7 +143,7 @@ package final class ClientLine: ClientConnectionOwner {
 
   package func acked(_ id: String, registrationID: String?, on stream: StreamNumber) {
     machine.acked(id, registrationID: registrationID, on: stream, now: loop.now, &actions)
-    perform()
+    perform(isUsual: true)
   }
 
   package func nacked(_ id: String, _ nack: Nack, on stream: StreamNumber) {
@@ -179,7 +182,9 @@ package final class ClientLine: ClientConnectionOwner {
 
   // MARK: Actions
 
-  private func perform() {
+  /// - Parameter isUsual: The event was a submission or an ack: it brings no deadline but that of a message
+  ///   written or held just now.
+  private func perform(isUsual: Bool = false) {
     // What an action calls never calls back from within; if it did, the loop below takes its actions too.
     assert(!isPerforming)
     guard !isPerforming else { return }
@@ -191,6 +196,7 @@ package final class ClientLine: ClientConnectionOwner {
     }
     actions.removeAll(keepingCapacity: true)
     isPerforming = false
+    if isUsual, let timer, timer.isActive, timer.deadline <= loop.now + shortestTimeout { return }
     armTimer()
   }
 
@@ -201,12 +207,10 @@ package final class ClientLine: ClientConnectionOwner {
       open.append(Open(stream: stream, connection: connection))
       connection.connect()
     case .write(let slot, let stream):
-      guard let message = held[Int(slot.index)]?.message else { return }
-      let connection = open.last { $0.stream == stream }?.connection
-      message.stanza.withUnsafeBytes { connection?.write($0) }
+      guard let connection = open.last(where: { $0.stream == stream })?.connection else { return }
+      held[Int(slot.index)]?.message.stanza.withUnsafeBytes { connection.write($0) }
     case .finish(let slot, let outcome):
-      guard let ended = held[Int(slot.index)] else { return }
-      held[Int(slot.index)] = nil
+      guard let ended = held[Int(slot.index)].take() else { return }
       finished.append(FinishedMessage(tag: ended.tag, id: ended.message.id, outcome: outcome))
       deliverLater()
     case .endStream(let stream):

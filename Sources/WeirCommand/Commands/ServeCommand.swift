@@ -75,6 +75,7 @@ struct ServeCommand: Subcommand {
       return .done
     }
     signal(SIGPIPE, SIG_IGN)
+    Descriptors.raiseLimit()
     let server: ConnectionServer
     do { server = try await ConnectionServer.start(configuration) } catch {
       throw CommandFault(.cannotConnect, "\(error)")
@@ -137,5 +138,16 @@ final class Signals: Sendable {
       for source in sources { source.cancel() }
       sources = []
     }
+  }
+}
+
+/// The process's limit of open files; each connection takes one.
+enum Descriptors {
+  /// Raises the soft limit to the hard one.
+  static func raiseLimit() {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+    limit.rlim_cur = limit.rlim_max
+    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
   }
 }

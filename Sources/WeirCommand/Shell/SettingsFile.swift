@@ -1,6 +1,7 @@
 import Foundation
 
-/// Values of `weir.json`: JSON5, so comments and trailing commas are allowed. Names are flag names.
+/// Values of `weir.json`: JSON5, so comments and trailing commas are allowed. Names are flag names, with hyphens or
+/// underscores.
 struct SettingsFile: Sendable {
   private(set) var values: [String: String] = [:]
 
@@ -21,7 +22,8 @@ struct SettingsFile: Sendable {
     decoder.allowsJSON5 = true
     do {
       let read = try decoder.decode([String: Scalar].self, from: data)
-      values = read.mapValues(\.text)
+      values = Dictionary(
+        read.map { ($0.key.replacing("_", with: "-"), $0.value.text) }, uniquingKeysWith: { _, last in last })
     } catch {
       throw UsageFault(
         message: "\(name) must hold one object of flag names and plain values (JSON5): \(Self.reason(error))")
