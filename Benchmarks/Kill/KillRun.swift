@@ -53,7 +53,8 @@ struct KillRun {
         print(
           "run \(run): \(verdict): sent \(ledger.sent) at \(figures.rate)/s, kills \(figures.kills), acked \(ledger.acked.count), "
             + "acked and lost \(ledger.lost.count), shown twice \(ledger.doubled.count), "
-            + "repeats hidden by devices \(ledger.hidden), failed \(ledger.failed.count), open \(ledger.open)")
+            + "repeats hidden by devices \(ledger.hidden), failed \(ledger.failed.count), open \(ledger.open)"
+        )
         for (number, why) in ledger.failed.prefix(3) { print("  message \(number): \(why)") }
       } catch {
         bad += 1

@@ -26,7 +26,9 @@ struct PacedMessages: AsyncSequence, Sendable {
       if source.isStopped() { return nil }
       // Paced in hundredths of a second: finer would only cost wake-ups.
       let due = start + .microseconds(Int64(count) * 1_000_000 / Int64(source.rate))
-      if due - ContinuousClock.now > .milliseconds(10) { try? await Task.sleep(until: due, clock: .continuous) }
+      if due - ContinuousClock.now > .milliseconds(10) {
+        try? await Task.sleep(until: due, clock: .continuous)
+      }
       let token = source.tokens[number % source.tokens.count]
       let message = PushMessage(
         to: .token(token),

@@ -25,7 +25,8 @@ struct Run {
 
   func perform() async throws -> (Ledger, Figures) {
     var chance = SeededChance(seed: seed)
-    let server = try await ServerProcess.start(flags: ["--limit", "stored-per-device=100000"], executable: KillRun.weir)
+    let server = try await ServerProcess.start(
+      flags: ["--limit", "stored-per-device=100000"], executable: KillRun.weir)
     let address = server.address
     let registrar = try DeviceRegistrar(
       port: address.https, project: address.projectID, apiKey: try address.secret("api-key"),
@@ -33,7 +34,8 @@ struct Run {
     var credentials: [Device.Credentials] = []
     for _ in 0..<devices { credentials.append(try await registrar.register(app: "org.example.app")) }
     let ledger = SharedLedger()
-    let phones = try Phones(note: { number in ledger.withLock { $0.shown[number, default: 0] += 1 } }, address: address)
+    let phones = try Phones(
+      note: { number in ledger.withLock { $0.shown[number, default: 0] += 1 } }, address: address)
     try await phones.connect(credentials)
 
     var configuration = StreamClient.Configuration(

@@ -1,9 +1,9 @@
-import Seams
 import Bytes
 import DeviceRuntime
 import EventLoops
 import Foundation
 import PushXMPP
+import Seams
 import Synchronization
 import TLSCore
 import Telemetry

@@ -29,7 +29,8 @@ final class LeanStream: ChannelDelegate {
   var failed: (String) -> Void = { _ in }
 
   init(
-    identity: String, password: String, port: UInt16, context: TLSContext, scratch: Scratch, on loop: EventLoop
+    identity: String, password: String, port: UInt16, context: TLSContext, scratch: Scratch,
+    on loop: EventLoop
   ) {
     self.loop = loop
     self.port = port
@@ -106,7 +107,9 @@ enum Lean {
     rest(of: json, behind: "\"message_type\":\"ack\"") != nil
   }
 
-  private static func rest(of text: UnsafeRawBufferPointer, behind mark: StaticString) -> UnsafeRawBufferPointer? {
+  private static func rest(of text: UnsafeRawBufferPointer, behind mark: StaticString)
+    -> UnsafeRawBufferPointer?
+  {
     mark.withUTF8Buffer { mark in
       let raw = UnsafeRawBufferPointer(mark)
       guard let at = Search.first(raw, in: text) else { return nil }

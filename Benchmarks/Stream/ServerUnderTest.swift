@@ -12,9 +12,10 @@ final class ServerUnderTest {
   var credentials: String { directory + "/credentials" }
 
   init(loops: Int, weir: String) throws {
-    directory = FileManager.default.temporaryDirectory.appendingPathComponent(
-      "weir-bench-\(getpid())-\(UInt32.random(in: 0 ... .max))"
-    ).path
+    directory =
+      FileManager.default.temporaryDirectory.appendingPathComponent(
+        "weir-bench-\(getpid())-\(UInt32.random(in: 0 ... .max))"
+      ).path
     process.executableURL = URL(fileURLWithPath: weir)
     process.arguments = [
       "serve", "--data", directory, "--xmpp-port", "0", "--https-port", "0", "--admin-port", "0", "--loops",

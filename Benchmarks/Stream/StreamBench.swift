@@ -1,10 +1,10 @@
-import EventLoops
-import Telemetry
-import Synchronization
 import CLinux
 import DeviceRuntime
+import EventLoops
 import Foundation
 import Glibc
+import Synchronization
+import Telemetry
 
 /// Measures the running server over real TLS streams, generator on the same machine.
 ///
@@ -44,7 +44,14 @@ struct StreamBench {
       try await throughput(devices: 20, shapes: [(2, 10)], seconds: 0.5)
       return
     }
-    print("Weir over TLS 1.3 streams, about 600 bytes a message, durable acks; \(loops) loop(s), generator beside it.")
+    print(
+      "Weir over TLS 1.3 streams, about 600 bytes a message, durable acks; \(loops) loop(s), generator beside it."
+    )
+    if let cost = Calibration.loopbackMicroseconds() {
+      print(
+        "For scale: one write and read of 700 bytes over loopback TCP costs this machine",
+        String(format: "%.1f µs of processor time.", cost))
+    }
     print("senders × window   acked+delivered/s   server CPU µs/msg   ack p50 ms   p99 ms   p99.9 ms   nacks")
     let shapes = [(1, 1), (10, 1), (100, 1), (1, 100), (10, 100), (100, 100)].filter { shape in
       only == nil || only == "\(shape.0)x\(shape.1)"

@@ -12,7 +12,9 @@ struct MessageKeys: Sendable {
   init(key: [UInt8]) {
     var words: (UInt64, UInt64) = (0, 0)
     for (index, byte) in key.prefix(16).enumerated() {
-      if index < 8 { words.0 |= UInt64(byte) << UInt64(8 * index) } else {
+      if index < 8 {
+        words.0 |= UInt64(byte) << UInt64(8 * index)
+      } else {
         words.1 |= UInt64(byte) << UInt64(8 * (index - 8))
       }
     }

@@ -1,14 +1,24 @@
-/// What a server is started with. Every value has a default that suits development on one machine.
+/// What a server is started with.
+///
+/// Every value has a default that suits development on one machine.
 public struct ServerConfiguration: Sendable {
   /// Where the embedded store and the credentials are kept; made when missing.
   public var dataDirectory = "./weir-data"
-  /// Address or name the listeners bind. `localhost` binds 127.0.0.1 and, where there is one, ::1.
+  /// Address or name the listeners bind.
+  ///
+  /// `localhost` binds 127.0.0.1 and, where there is one, ::1.
   public var host = "localhost"
-  /// XMPP over TLS, app servers and devices. 0 picks a free port.
+  /// XMPP over TLS, app servers and devices.
+  ///
+  /// 0 picks a free port.
   public var xmppPort = 5235
-  /// HTTPS: registration. 0 picks a free port.
+  /// HTTPS.
+  ///
+  /// Registration. 0 picks a free port.
   public var httpsPort = 8443
-  /// Administration, health and metrics: plain HTTP, always on loopback. 0 picks a free port.
+  /// Administration, health and metrics.
+  ///
+  /// Plain HTTP, always on loopback. 0 picks a free port.
   public var adminPort = 8080
   /// Event loops, each with a thread; 0 for one a core.
   public var loops = 0

@@ -5,7 +5,9 @@ import Stores
 import Synchronization
 import Telemetry
 
-/// What every part of a running server shares. All of it may be used from any thread.
+/// What every part of a running server shares.
+///
+/// All of it may be used from any thread.
 final class ServerContext: Sendable {
   let configuration: ServerConfiguration
   let limits: Limits

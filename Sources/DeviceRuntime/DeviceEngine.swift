@@ -28,9 +28,10 @@ package enum DeviceAckRule: Sendable, Equatable {
   case never
 }
 
-/// One device on a loop, with callbacks: what  and load generation are made of.
+/// One device on a loop, with callbacks.
 ///
-/// e made of. Holds a few hundred bytes beside its stream until messages come. Belongs to its loop.
+/// What ``Device`` and load generation are made of. Holds a few hundred bytes beside its stream until messages
+/// come. Belongs to its loop.
 package final class DeviceEngine: ClientLineDelegate {
   /// Chosen by its maker, to tell many devices apart.
   package let tag: Int

@@ -1,4 +1,6 @@
-/// A generator that gives the same numbers for the same seed (SplitMix64). Not for secrets.
+/// A generator that gives the same numbers for the same seed (SplitMix64).
+///
+/// Not for secrets.
 package struct SeededChance: RandomNumberGenerator, Sendable {
   private var state: UInt64
 

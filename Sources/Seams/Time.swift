@@ -17,7 +17,9 @@ package struct Moment: Hashable, Comparable, Sendable {
   }
 }
 
-/// A point on the wall clock, in milliseconds since 1970-01-01 UTC. What is stored and shown uses it.
+/// A point on the wall clock, in milliseconds since 1970-01-01 UTC.
+///
+/// What is stored and shown uses it.
 package struct WallTime: Hashable, Comparable, Sendable {
   package var ms: Int64
 
@@ -37,7 +39,9 @@ extension Duration {
   }
 }
 
-/// Where code that decides learns the time. One real form, one that tests move by hand.
+/// Where code that decides learns the time.
+///
+/// One real form, one that tests move by hand.
 package protocol TimeSource: Sendable {
   var moment: Moment { get }
   var wall: WallTime { get }

@@ -28,10 +28,10 @@ package protocol SenderEngineDelegate: AnyObject {
   func changed(_ status: SenderMachine.Status, of engine: SenderEngine)
 }
 
-/// One logical connection of an app server on a loop, with callbacks: what  and load generation are made
-/// of.
+/// One logical connection of an app server on a loop, with callbacks.
 ///
-/// ion are made of. No task and no continuation a message. Belongs to its loop.
+/// What ``StreamClient`` and load generation are made of. No task and no continuation a message. Belongs to its
+/// loop.
 package final class SenderEngine: ClientLineDelegate {
   private let line: ClientLine
   private var reader = ServerPayloadReader()

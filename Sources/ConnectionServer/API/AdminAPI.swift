@@ -5,7 +5,9 @@ import Stores
 import TLSCore
 import Telemetry
 
-/// The admin surface: health, metrics, administration, inspection. Listens on loopback only.
+/// The admin surface: health, metrics, administration, inspection.
+///
+/// Listens on loopback only.
 struct AdminAPI: Sendable {
   let context: ServerContext
   /// Starts a drain; the process ends when it is done.

@@ -9,7 +9,7 @@ import Stores
 struct MessageInspection: Sendable {
   let context: ServerContext
 
-  /// `GET /admin/v1/messages/{sender id}/{message id}`
+  /// Answers `GET /admin/v1/messages/{sender id}/{message id}`.
   func ofMessage(sender text: String, id: String) async throws -> APIResponse {
     guard let sender = SenderID(text: text) else { return .invalid("The sender id must be a number.") }
     let bytes = Array(id.utf8)

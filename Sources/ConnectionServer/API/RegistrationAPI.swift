@@ -1,10 +1,10 @@
-import Telemetry
 import Foundation
 import JSONCore
 import PushModel
 import Seams
 import Stores
 import TLSCore
+import Telemetry
 
 /// `POST /v1/projects/{project}/registrations` and `DELETE …/registrations/{token}`.
 struct RegistrationAPI: Sendable {
@@ -69,7 +69,8 @@ struct RegistrationAPI: Sendable {
     }
     guard let device = Self.basic(request.headers["authorization"]) else {
       return .fault(
-        401, "UNAUTHENTICATED", "Use HTTP Basic with device_id as the user and device_secret as the password.")
+        401, "UNAUTHENTICATED", "Use HTTP Basic with device_id as the user and device_secret as the password."
+      )
     }
     do {
       guard let found = try await context.store.credentials(of: device.user),

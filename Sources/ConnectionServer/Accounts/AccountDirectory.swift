@@ -65,7 +65,9 @@ final class SenderState: Sendable {
     seen = Mutex(DedupeWindow(idsMax: tuning.dedupeIDsMax, horizon: tuning.dedupeHorizon))
   }
 
-  /// Records that `shard` takes the message. Nil: it is new; else the shard that took it first.
+  /// Records that `shard` takes the message.
+  ///
+  /// Nil: it is new; else the shard that took it first.
   func firstTaker(of key: MessageKey, shard: Int, now: WallTime) -> Int? {
     seen.withLock { $0.insert(key, shard: UInt8(truncatingIfNeeded: shard), now: now) }.map(Int.init)
   }

@@ -6,7 +6,8 @@ enum LogSetUp {
     if configuration.logLevel == "off" { return .off }
     guard let level = LogLevel.allCases.first(where: { "\($0)" == configuration.logLevel }) else {
       throw ServerFault(
-        "The log level \"\(configuration.logLevel)\" is not known: use trace, debug, info, warning, error or off.")
+        "The log level \"\(configuration.logLevel)\" is not known: use trace, debug, info, warning, error or off."
+      )
     }
     return Log(sink: LogSink(threshold: level, form: configuration.logJSON ? .json : .text))
   }

@@ -6,7 +6,9 @@ import Telemetry
 
 extension Shard {
   /// Takes a valid message for a device at home here: to the device's stream if that has room, and to the
-  /// store's next batch. With a time to live of 0 it goes to the stream or nowhere.
+  /// store's next batch.
+  ///
+  /// With a time to live of 0 it goes to the stream or nowhere.
   func take(_ record: Downstream) {
     guard writing.queuedCount < tuning.unwrittenMax else {
       refuse(record, .serviceUnavailable, "The store is behind; retry after a second")
@@ -46,7 +48,9 @@ extension Shard {
     slot.stream.deliver(record)
   }
 
-  /// The device acked. Unknown and second acks change nothing.
+  /// The device acked.
+  ///
+  /// Unknown and second acks change nothing.
   func deviceAcked(_ key: MessageKey, _ slot: DeviceSlot) {
     guard let record = slot.inFlight.remove(key) else {
       counters.unknownDeviceAcks.add(1)

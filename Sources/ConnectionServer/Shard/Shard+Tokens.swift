@@ -1,7 +1,7 @@
-import Telemetry
 import Bytes
 import PushModel
 import Stores
+import Telemetry
 
 extension Shard {
   /// Keeps a message until the store has said what its token means; one question for all that wait for it.

@@ -1,10 +1,10 @@
-import Telemetry
 import Bytes
 import DeliveryCore
 import JSONCore
 import PushModel
 import Seams
 import Stores
+import Telemetry
 
 /// A sender at its home shard: what waits for its app servers.
 final class UpstreamDesk {
@@ -202,7 +202,8 @@ extension Shard {
     let row = StoredUpstream(
       number: MessageNumber(numbers.next(wall)), sender: record.sender,
       key: MessageKey(Hash128(high: ~record.key.hash.high, low: record.key.hash.low)), device: nil,
-      expires: wall + .seconds(limits.upstreamHeldSecondsMax), body: record.receipt, messageID: id, from: from)
+      expires: wall + .seconds(limits.upstreamHeldSecondsMax), body: record.receipt, messageID: id, from: from
+    )
     send(.upstream(Upstream(row, origin: nil, write: .queued)), to: home(of: record.sender))
   }
 }

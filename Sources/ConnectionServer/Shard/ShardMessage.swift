@@ -28,7 +28,9 @@ enum UpstreamAnswer: Sendable, Equatable {
   case nack(UpstreamError, String)
 }
 
-/// What shards, and the store's threads, tell a shard. Values and records; never a stream or a socket.
+/// What shards, and the store's threads, tell a shard.
+///
+/// Values and records; never a stream or a socket.
 enum ShardMessage: Sendable {
   /// To the device's home: take this message.
   case downstream(Downstream)
@@ -66,7 +68,9 @@ enum ShardMessage: Sendable {
   case perform(@Sendable (Shard) -> Void)
 }
 
-/// The way to any shard from any thread. Batches wake a loop once.
+/// The way to any shard from any thread.
+///
+/// Batches wake a loop once.
 protocol ShardPost: AnyObject, Sendable {
   func post(_ message: ShardMessage, to shard: Int)
   /// Posts all and leaves the array empty, with memory to fill it again.

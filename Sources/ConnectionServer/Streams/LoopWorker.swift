@@ -20,7 +20,9 @@ final class LoopWorker: @unchecked Sendable {
     index = shard.index
   }
 
-  /// Connects the shard with its mailbox. On the loop's thread.
+  /// Connects the shard with its mailbox.
+  ///
+  /// On the loop's thread.
   func begin(_ mailbox: Mailbox<ShardMessage>) {
     shard.worker = self
     driver = ShardDriver(loop: loop, shard: shard, mailbox: mailbox)

@@ -1,6 +1,6 @@
 import PushModel
-import XMPPCore
 import Seams
+import XMPPCore
 
 extension StreamLimits {
   /// The stream's part of the protocol limits.

@@ -5,10 +5,10 @@ import Seams
 import XMLCore
 import XMPPCore
 
-/// One XMPP stream of a client over TLS: moves bytes between a  and a , keeps their one timer, and reports
-/// to its owner.
+/// One XMPP stream of a client over TLS.
 ///
-/// , and reports to its owner. Belongs to its loop.
+/// Moves bytes between a ``Channel`` and a `ClientStream`, keeps their one timer, and reports to its owner. Belongs
+/// to its loop.
 package final class XMPPClientConnection: ClientConnection, ChannelDelegate {
   /// What the streams of one loop share while they read.
   private final class Scratch {

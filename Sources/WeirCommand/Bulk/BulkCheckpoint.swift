@@ -46,7 +46,8 @@ final class BulkCheckpoint: Sendable {
     do {
       try Data(value.bytes).write(to: URL(fileURLWithPath: path), options: .atomic)
     } catch {
-      throw CommandFault(.someFailed, "The checkpoint \(path) cannot be written: \(error.localizedDescription)")
+      throw CommandFault(
+        .someFailed, "The checkpoint \(path) cannot be written: \(error.localizedDescription)")
     }
   }
 }

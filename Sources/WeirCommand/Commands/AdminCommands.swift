@@ -55,7 +55,7 @@ extension Console {
   }
 }
 
-/// `weir project`
+/// The command `weir project`.
 struct ProjectCommand: Subcommand {
   static let name = "project"
   static let operands = "list | create ID"
@@ -91,14 +91,15 @@ struct ProjectCommand: Subcommand {
   }
 }
 
-/// `weir key`
+/// The command `weir key`.
 struct KeyCommand: Subcommand {
   static let name = "key"
   static let operands = "list | create PROJECT | revoke ID"
   static let summary = "Lists, makes and revokes server keys and API keys."
-  static let flags = AdminCall.flags + [
-    Flag("purpose", "server|api", "what the new key is for (default server)")
-  ]
+  static let flags =
+    AdminCall.flags + [
+      Flag("purpose", "server|api", "what the new key is for (default server)")
+    ]
   static let examples = [
     "weir key list", "weir key create demo", "weir key create demo --purpose api", "weir key revoke 3f9a…",
   ]
@@ -134,16 +135,17 @@ struct KeyCommand: Subcommand {
   }
 }
 
-/// `weir token`
+/// The command `weir token`.
 struct TokenCommand: Subcommand {
   static let name = "token"
   static let operands = "list | show TOKEN | unregister TOKEN | messages TOKEN"
   static let summary = "Lists registrations, shows one and its messages, or unregisters it."
-  static let flags = AdminCall.flags + [
-    Flag("project", "ID", "only registrations of this project (list)"),
-    Flag("after", "TOKEN", "go on behind this token (list)"),
-    Flag("max", "N", "rows (default 100, at most 1000)"),
-  ]
+  static let flags =
+    AdminCall.flags + [
+      Flag("project", "ID", "only registrations of this project (list)"),
+      Flag("after", "TOKEN", "go on behind this token (list)"),
+      Flag("max", "N", "rows (default 100, at most 1000)"),
+    ]
   static let examples = [
     "weir token list --project demo", "weir token show TOKEN", "weir token unregister TOKEN",
     "weir token messages TOKEN --json",

@@ -4,7 +4,7 @@ import JSONCore
 import StreamClient
 import Synchronization
 
-/// `weir bulk`
+/// The command `weir bulk`.
 struct BulkCommand: Subcommand {
   static let name = "bulk"
   static let operands = "FILE.ndjson"
@@ -124,7 +124,8 @@ struct BulkCommand: Subcommand {
     let value = tally.report(lines: source.linesRead, skipped: skipped)
     if let report {
       do { try Data(value.bytes).write(to: URL(fileURLWithPath: report), options: .atomic) } catch {
-        throw CommandFault(.someFailed, "The report \(report) cannot be written: \(error.localizedDescription)")
+        throw CommandFault(
+          .someFailed, "The report \(report) cannot be written: \(error.localizedDescription)")
       }
     }
     console.progress("")
@@ -136,7 +137,8 @@ struct BulkCommand: Subcommand {
       }
       let seconds = max(0.001, tally.elapsed.milliseconds / 1000)
       console.result(
-        "\(tally.done) messages in \(String(format: "%.2f", seconds)) s, \(Int(Double(tally.done) / seconds)) a second")
+        "\(tally.done) messages in \(String(format: "%.2f", seconds)) s, \(Int(Double(tally.done) / seconds)) a second"
+      )
       let rows = tally.byOutcome.sorted { $0.value > $1.value }.map { [$0.key, String($0.value)] }
       console.result(Table.text([["outcome", "messages"]] + rows))
       console.result(
@@ -180,7 +182,9 @@ struct BulkCommand: Subcommand {
     }
     let bytes = attributes[.size] as? Int ?? 0
     let changed = (attributes[.modificationDate] as? Date)?.timeIntervalSince1970 ?? 0
-    let name = URL(fileURLWithPath: path).lastPathComponent.filter { $0.isASCII && ($0.isLetter || $0.isNumber) }
+    let name = URL(fileURLWithPath: path).lastPathComponent.filter {
+      $0.isASCII && ($0.isLetter || $0.isNumber)
+    }
     return "\(name.prefix(24))-\(String(bytes, radix: 36))-\(String(Int(changed), radix: 36))"
   }
 }

@@ -2,10 +2,11 @@ import Foundation
 import JSONCore
 import TLSCore
 
-/// `weir certs`
+/// The command `weir certs`.
 struct CertsCommand: Subcommand {
   static let name = "certs"
-  static let summary = "Makes a development CA and a server certificate for this machine and Google's host names."
+  static let summary =
+    "Makes a development CA and a server certificate for this machine and Google's host names."
   static let flags = [
     Flag("out", "DIR", "folder for ca.pem, server.pem and server.key (default ./certs)"),
     Flag("name", "NAME", "another host name or IP address; may be repeated"),

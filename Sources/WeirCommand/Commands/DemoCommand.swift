@@ -5,7 +5,7 @@ import JSONCore
 import StreamClient
 import Synchronization
 
-/// `weir demo`
+/// The command `weir demo`.
 struct DemoCommand: Subcommand {
   static let name = "demo"
   static let summary = "Server, devices and an app server in one process, with real messages and a summary."
@@ -59,7 +59,10 @@ struct DemoCommand: Subcommand {
       return
     }
     let table = rows.map {
-      [$0.title, $0.direction, $0.outcome, $0.arrived ? "yes" : "no", String(format: "%.2f", $0.milliseconds)]
+      [
+        $0.title, $0.direction, $0.outcome, $0.arrived ? "yes" : "no",
+        String(format: "%.2f", $0.milliseconds),
+      ]
     }
     console.result("")
     console.result(Table.text([["message", "direction", "outcome", "arrived", "ms"]] + table))
@@ -152,7 +155,8 @@ struct DemoStory: Sendable {
     var message = letter.message(devices[letter.to].credentials.token)
     message.data["demo"] = letter.title
     let start = ContinuousClock.now
-    var row = Row(title: letter.title, direction: "downstream", outcome: "ack", arrived: false, milliseconds: 0)
+    var row = Row(
+      title: letter.title, direction: "downstream", outcome: "ack", arrived: false, milliseconds: 0)
     do throws(SendError) { _ = try await client.send(message) } catch {
       row.outcome = error.nackCode ?? error.code.description
     }
@@ -216,10 +220,12 @@ struct DemoStory: Sendable {
 
   private static let letters: [Letter] = [
     Letter(title: "like (ko)", to: 0) {
-      notified($0, "새로운 좋아요 ❤️", "Ben님이 회원님을 좋아합니다", badge: "1", data: ["type": "like", "user": "ben"], wakes: true)
+      notified(
+        $0, "새로운 좋아요 ❤️", "Ben님이 회원님을 좋아합니다", badge: "1", data: ["type": "like", "user": "ben"], wakes: true)
     },
     Letter(title: "like (en)", to: 1) {
-      notified($0, "New like ❤️", "Minji likes you", badge: "1", data: ["type": "like", "user": "minji"], wakes: true)
+      notified(
+        $0, "New like ❤️", "Minji likes you", badge: "1", data: ["type": "like", "user": "minji"], wakes: true)
     },
     Letter(title: "chat (ko)", to: 0) {
       notified(
@@ -232,7 +238,9 @@ struct DemoStory: Sendable {
         data: ["type": "chat", "room": "42"], wakes: true)
     },
     Letter(title: "match (ko)", to: 0) {
-      notified($0, "매칭 성공 🎉", "Ben님과 서로 좋아합니다", subtitle: "지금 인사하세요", badge: "3", data: ["type": "match"], wakes: true)
+      notified(
+        $0, "매칭 성공 🎉", "Ben님과 서로 좋아합니다", subtitle: "지금 인사하세요", badge: "3", data: ["type": "match"],
+        wakes: true)
     },
     Letter(title: "match (en)", to: 1) {
       notified(
@@ -248,7 +256,8 @@ struct DemoStory: Sendable {
       PushMessage(
         to: .token($0),
         data: ["volume": "3.21.15", "contents": "http://www.news-magazine.com/world-week/21659772"],
-        notification: .init(title: "World Week", body: "Issue 3.21.15 is here 📰"), timeToLive: .seconds(86_400))
+        notification: .init(title: "World Week", body: "Issue 3.21.15 is here 📰"),
+        timeToLive: .seconds(86_400))
     },
   ]
 }

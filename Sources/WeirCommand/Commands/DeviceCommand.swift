@@ -1,12 +1,12 @@
 import Connections
-import EventLoops
 import DeliveryCore
 import DeviceRuntime
+import EventLoops
 import Foundation
 import JSONCore
 import PushModel
 
-/// `weir device`
+/// The command `weir device`.
 struct DeviceCommand: Subcommand {
   static let name = "device"
   static let summary = "Connects devices and prints what they receive."
@@ -152,7 +152,8 @@ struct DeviceCommand: Subcommand {
         "notification": message.notification ?? .null,
       ])
     } else {
-      let data = message.data.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: " ")
+      let data = message.data.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(
+        separator: " ")
       let notification = message.notification.map { " \($0.text)" } ?? ""
       console.result("\(device.token.prefix(8))… from \(message.from) \(data)\(notification)")
     }

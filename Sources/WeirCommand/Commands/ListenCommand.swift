@@ -2,7 +2,7 @@ import Foundation
 import JSONCore
 import StreamClient
 
-/// `weir listen`
+/// The command `weir listen`.
 struct ListenCommand: Subcommand {
   static let name = "listen"
   static let summary = "An app server that receives upstream messages and receipts, prints and acks them."
@@ -53,7 +53,8 @@ struct ListenCommand: Subcommand {
         ])
       } else {
         let data = message.data.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
-        console.result("upstream \(message.id) from \(message.from.prefix(12))…  \(data.joined(separator: " "))")
+        console.result(
+          "upstream \(message.id) from \(message.from.prefix(12))…  \(data.joined(separator: " "))")
       }
     case .receipt(let receipt):
       if console.isJSON {

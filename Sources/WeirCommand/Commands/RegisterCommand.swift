@@ -1,7 +1,7 @@
 import DeviceRuntime
 import JSONCore
 
-/// `weir register`
+/// The command `weir register`.
 struct RegisterCommand: Subcommand {
   static let name = "register"
   static let summary = "Registers devices; prints one JSON line each: token, device_id, device_secret."

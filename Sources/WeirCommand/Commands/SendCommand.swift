@@ -2,7 +2,7 @@ import Foundation
 import JSONCore
 import StreamClient
 
-/// `weir send`
+/// The command `weir send`.
 struct SendCommand: Subcommand {
   static let name = "send"
   static let summary = "Sends one downstream message over the stream and waits for its ack or nack."
@@ -104,7 +104,8 @@ struct SendCommand: Subcommand {
       if console.isJSON {
         var members: [JSONValue.Member] = [
           .init("outcome", "ack"), .init("message_id", .string(ack.messageID)),
-          .init("attempts", .number(ack.attempts)), .init("latency_ms", .number("\(ack.latency.milliseconds)")),
+          .init("attempts", .number(ack.attempts)),
+          .init("latency_ms", .number("\(ack.latency.milliseconds)")),
         ]
         if let canonical = ack.canonicalRegistrationID {
           members.append(.init("registration_id", .string(canonical)))

@@ -5,7 +5,7 @@ import Foundation
 import JSONCore
 import Synchronization
 
-/// `weir serve`
+/// The command `weir serve`.
 struct ServeCommand: Subcommand {
   static let name = "serve"
   static let summary = "Runs the server until SIGTERM or SIGINT, which drain it."

@@ -20,7 +20,9 @@ final class AdminClient: Sendable {
   deinit { loop.stop() }
 
   /// - Parameter path: Behind `/admin/v1`, percent-encoded.
-  func call(_ method: String, _ path: String, _ body: JSONValue? = nil) async throws(CommandFault) -> JSONValue {
+  func call(_ method: String, _ path: String, _ body: JSONValue? = nil) async throws(CommandFault)
+    -> JSONValue
+  {
     var fields = HTTPFields()
     fields.append("Authorization", "Bearer \(key)")
     fields.append("Accept", "application/json")

@@ -14,7 +14,9 @@ struct Flag: Sendable {
   }
 }
 
-/// Wrong usage: a sentence for the person who typed it. Exit code 2.
+/// Wrong usage: a sentence for the person who typed it.
+///
+/// Exit code 2.
 struct UsageFault: Error { let message: String }
 
 /// A command's arguments, checked against its flags.

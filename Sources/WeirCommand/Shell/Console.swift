@@ -17,7 +17,9 @@ final class Console: Sendable {
     isTerminal = isatty(2) == 1
   }
 
-  /// One line of result. Written at once and whole.
+  /// One line of result.
+  ///
+  /// Written at once and whole.
   func result(_ text: String) { write(text + "\n", to: 1) }
 
   func result(_ value: JSONValue) { result(value.text) }

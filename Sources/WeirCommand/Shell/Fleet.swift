@@ -80,7 +80,9 @@ final class Fleet: DeviceEngineDelegate, @unchecked Sendable {
     engine.start()
   }
 
-  /// Sends an upstream message from the device at `index`. On the loop.
+  /// Sends an upstream message from the device at `index`.
+  ///
+  /// On the loop.
   func sendUpstream(_ index: Int, _ message: EncodedMessage, tag: UInt64) -> Bool {
     guard engines.indices.contains(index) else { return false }
     if case .accepted = engines[index].submit(message, tag: tag) { return true }

@@ -1,7 +1,8 @@
 import Foundation
 
-/// Values of `weir.json`: JSON5, so comments and trailing commas are allowed. Names are flag names, with hyphens or
-/// underscores.
+/// Values of `weir.json`: JSON5, so comments and trailing commas are allowed.
+///
+/// Names are flag names, with hyphens or underscores.
 struct SettingsFile: Sendable {
   private(set) var values: [String: String] = [:]
 

@@ -1,9 +1,10 @@
-@testable import ConnectionServer
 import DeliveryCore
 import PushModel
 import Seams
 import Stores
 import Testing
+
+@testable import ConnectionServer
 
 @Suite struct ShardDownstreamTests {
   @Test func aDeviceThatAcksBeforeTheBatchKeepsTheDiskOut() async throws {

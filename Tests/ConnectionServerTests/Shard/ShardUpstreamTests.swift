@@ -1,8 +1,9 @@
-@testable import ConnectionServer
 import PushModel
 import Seams
 import Stores
 import Testing
+
+@testable import ConnectionServer
 
 @Suite struct ShardUpstreamTests {
   private func upstream(
