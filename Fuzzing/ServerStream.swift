@@ -1,5 +1,5 @@
+// modules: Bytes Seams XMLCore XMPPCore
 import Bytes
-import CFuzz
 import Seams
 import XMLCore
 import XMPPCore
@@ -9,14 +9,8 @@ import XMPPCore
 /// An input is a run of bytes cut into steps by 0xFF: the byte after it is how many seconds pass. Holds that
 /// feeding a step whole or byte by byte gives the same output, that the end comes once, and that nothing is
 /// written after it. Bit 0 of the first byte logs in and binds before.
-@main
-enum FuzzServerStream {
-  static func main() {
-    _ = cfuzz_run(one, CommandLine.argc, CommandLine.unsafeArgv)
-  }
-}
-
-private func one(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzServerStream(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
   guard let data, size > 0 else { return 0 }
   let input = Array(UnsafeBufferPointer(start: data, count: size))
   let whole = Run()

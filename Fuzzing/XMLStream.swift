@@ -1,5 +1,5 @@
+// modules: Bytes Seams XMLCore
 import Bytes
-import CFuzz
 import Seams
 import XMLCore
 
@@ -7,14 +7,8 @@ import XMLCore
 ///
 /// Holds that a cut changes nothing, that the narrow reader sees what libxml2 sees or steps aside, and that text
 /// written is text read. First byte of an input: bit 0 puts a stream header in front, the rest seeds the cuts.
-@main
-enum FuzzXMLStream {
-  static func main() {
-    _ = cfuzz_run(one, CommandLine.argc, CommandLine.unsafeArgv)
-  }
-}
-
-private func one(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzXMLStream(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
   guard let data, size > 0 else { return 0 }
   let input = UnsafeBufferPointer(start: data, count: size)
   var stream = input[0] & 1 == 1 ? header : []
