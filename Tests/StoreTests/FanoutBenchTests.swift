@@ -35,7 +35,7 @@ struct FanoutBenchTests {
     var slices: [Double] = []
     while true {
       let sliceStart = time.moment
-      let slice = try await store.advance(fanouts: [job.number], max: 500, spares: [], now: now)
+      let slice = try await store.advance(fanouts: [job.number], max: 200, spares: [], now: now)
       slices.append(Self.seconds(time, sliceStart) * 1_000)
       if slice[0].isDone { break }
     }
@@ -44,7 +44,7 @@ struct FanoutBenchTests {
     let grown = try await size(store, scratch) - before
     print(
       """
-      \(count) subscribers in \(taken) s (\(Int(Double(count) / taken))/s); a slice of 500 takes \
+      \(count) subscribers in \(taken) s (\(Int(Double(count) / taken))/s); a slice of 200 takes \
       \(slices[slices.count / 2]) ms, the slowest \(slices.last ?? 0) ms; \
       \(grown) bytes stored, \(grown / count) a subscriber, payload \(job.tail.count)
       """)
