@@ -47,9 +47,12 @@ public final class DeviceRegistrar: Sendable {
   private let loop: EventLoop
 
   /// - Parameters:
+  ///   - host: The server's name or address.
   ///   - port: The server's HTTPS port.
   ///   - project: The project's id.
   ///   - apiKey: The project's key for registrations. Never logged.
+  ///   - trust: Which certificates are believed.
+  ///   - serverName: The name the certificate must be for; nil for `host`.
   ///   - timeout: Of one request, connecting included.
   /// - Throws: ``Failure`` when the certificates cannot be read or no thread can be had.
   public init(
@@ -88,6 +91,7 @@ public final class DeviceRegistrar: Sendable {
   ///
   /// - Parameters:
   ///   - app: Package name or bundle id.
+  ///   - platform: What kind of device it is.
   ///   - user: Whose device it is, for messages to users.
   ///   - previousToken: A token that the new one replaces: messages to it reach the new one from now on.
   ///   - device: A device that is registered already and gets another app; nil makes a new device.

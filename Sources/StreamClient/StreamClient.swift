@@ -157,7 +157,7 @@ public final class StreamClient: Sendable {
     BulkSend(client: self, source: source, creditMax: 2 * configuration.messagesMax + 512)
   }
 
-  /// Sends all messages of a sequence, as ``send(contentsOf:)-(AsyncSequence)`` does.
+  /// Sends all messages of a sequence, as the form for asynchronous sequences does.
   public func send<Source: Sequence & Sendable>(contentsOf source: Source) -> BulkSend<AsyncList<Source>>
   where Source.Element == PushMessage {
     send(contentsOf: AsyncList(base: source))
@@ -192,7 +192,9 @@ public final class StreamClient: Sendable {
   ///
   /// One whose handler throws is not acked: the server delivers it again later. Runs until the client is closed
   /// or the task is cancelled.
-  /// - Parameter concurrency: Handlers that run at a time; with one they run in the order of arrival.
+  /// - Parameters:
+  ///   - concurrency: Handlers that run at a time; with one they run in the order of arrival.
+  ///   - handler: Deals with one message or receipt.
   public func handleUpstream(
     concurrency: Int = 1, _ handler: @escaping @Sendable (UpstreamEvent) async throws -> Void
   ) async {

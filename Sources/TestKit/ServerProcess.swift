@@ -34,6 +34,7 @@ public final class ServerProcess: Sendable {
   ///
   /// - Parameters:
   ///   - flags: Further flags of `weir serve`.
+  ///   - directory: Holds the data; nil makes a temporary one.
   ///   - executable: The `weir` command; by default the one built beside the tests.
   public static func start(
     flags: [String] = [], in directory: TemporaryDirectory? = nil, executable: String? = nil

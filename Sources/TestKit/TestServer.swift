@@ -30,7 +30,7 @@ public final class TestServer: Sendable {
   /// Starts a server, with its log off.
   ///
   /// - Parameter change: Sets what the defaults for tests leave out.
-  /// - Throws: ``ServerFault`` when it does not start.
+  /// - Throws: `ServerFault` when it does not start.
   public static func start(
     _ change: (inout ServerConfiguration) -> Void = { _ in }
   ) async throws -> TestServer {

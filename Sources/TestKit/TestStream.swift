@@ -43,7 +43,10 @@ public final class TestStream: Sendable {
 
   /// Opens a connection to the XMPP listener on this machine; nothing is sent.
   ///
-  /// - Parameter authority: PEM file of the authority that signed the server's certificate.
+  /// - Parameters:
+  ///   - port: Of the listener.
+  ///   - authority: PEM file of the authority that signed the server's certificate.
+  ///   - time: For the handshake.
   public static func connect(
     port: Int, authority: String, within time: Duration = .seconds(15)
   ) async throws -> TestStream {
