@@ -25,4 +25,4 @@ case "${1:-}" in
 esac
 
 swift build --build-tests --sanitize="$1" --scratch-path "$scratch"
-swift test --skip-build --sanitize="$1" --scratch-path "$scratch" --filter "$suites"
+swift test --skip-build --no-parallel --sanitize="$1" --scratch-path "$scratch" --filter "$suites"

@@ -8,7 +8,6 @@ import Telemetry
 final class BulkTally: Sendable {
   private struct State {
     var byOutcome: [String: Int] = [:]
-    var canonical: [(old: String, new: String)] = []
     var done = 0
   }
   private let state = Mutex(State())
@@ -28,6 +27,14 @@ final class BulkTally: Sendable {
         $0.byOutcome[error.nackCode ?? error.code.description, default: 0] += 1
         $0.done += 1
       }
+    }
+  }
+
+  /// Counts a line that was never sent.
+  func countRefusedLine() {
+    state.withLock {
+      $0.byOutcome[SendError.Code.invalidMessage.description, default: 0] += 1
+      $0.done += 1
     }
   }
 

@@ -16,21 +16,25 @@ final class LineSource: AsyncSequence, Sendable {
     var reader: LineReader
     var number = 0
     var inFlight: [String: Int] = [:]
-    var isAtEnd = false
   }
 
   private let state: Mutex<State>
   private let job: String
   private let finished: BulkCheckpoint
-  let isStopped = Mutex(false)
+  private let refused: @Sendable (Int, String) -> Void
+  private let isStopped = Mutex(false)
 
   /// - Parameters:
   ///   - path: A file, or `-` for standard input.
   ///   - job: Part of made ids: the same for the same input.
-  init(path: String, job: String, finished: BulkCheckpoint) throws(CommandFault) {
+  ///   - refused: Told of each line that is no message, with its number and why; it is finished then.
+  init(
+    path: String, job: String, finished: BulkCheckpoint, refused: @escaping @Sendable (Int, String) -> Void
+  ) throws(CommandFault) {
     state = Mutex(State(reader: try LineReader(path: path)))
     self.job = job
     self.finished = finished
+    self.refused = refused
   }
 
   /// The next line that is not finished; nil at the end.
@@ -44,22 +48,38 @@ final class LineSource: AsyncSequence, Sendable {
           finished.mark(number)
           continue
         }
-        var message = PushMessage.json(line)
-        let id = Self.ownID(line) ?? "\(job)-\(number)"
-        message.id = id
-        state.inFlight[id] = number
-        return message
+        switch Self.identify(line, orAs: "\(job)-\(number)") {
+        case .success(let (id, line)):
+          state.inFlight[id] = number
+          var message = PushMessage.json(line)
+          message.id = id
+          return message
+        case .failure(let fault):
+          refused(number, fault.message)
+          finished.mark(number)
+        }
       }
-      state.isAtEnd = true
       return nil
     }
   }
 
-  /// The id that the line brings itself.
-  private static func ownID(_ line: [UInt8]) -> String? {
-    let hint = Array("\"message_id\"".utf8)
-    guard line.firstRange(of: hint) != nil else { return nil }
-    return (try? JSONValue(parsing: line))?["message_id"]?.string
+  /// The line's message id, and the line with it: the given one is put in when it brings none.
+  private static func identify(
+    _ line: [UInt8], orAs id: String
+  ) -> Result<(String, [UInt8]), UsageFault> {
+    guard let value = try? JSONValue(parsing: line), let members = value.members else {
+      return .failure(UsageFault(message: "not a JSON object"))
+    }
+    guard let own = value["message_id"] else {
+      // The opening brace is the first character that is no white space.
+      let brace = line.firstIndex(of: UInt8(ascii: "{")) ?? 0
+      let member = "\"message_id\":\(JSONValue.string(id).text)" + (members.isEmpty ? "" : ",")
+      return .success((id, Array(line[...brace]) + Array(member.utf8) + Array(line[(brace + 1)...])))
+    }
+    guard let text = own.string, !text.isEmpty else {
+      return .failure(UsageFault(message: "message_id must be a string that is not empty"))
+    }
+    return .success((text, line))
   }
 
   /// The line that this id came from, which is finished now; nil for an unknown one.

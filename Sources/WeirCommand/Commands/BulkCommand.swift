@@ -51,7 +51,11 @@ struct BulkCommand: Subcommand {
     let finished = try BulkCheckpoint(path: checkpoint)
     let skipped = finished.finishedCount
     if skipped > 0 { console.say("\(skipped) lines were finished by an earlier run.") }
-    let source = try LineSource(path: path, job: Self.jobName(path), finished: finished)
+    let tally = BulkTally()
+    let source = try LineSource(path: path, job: Self.jobName(path), finished: finished) { line, why in
+      tally.countRefusedLine()
+      Self.tell(SendError(code: .invalidMessage, detail: why), line, console)
+    }
     var configuration = try settings.configuration()
     configuration.window = window
     configuration.retry.totalTimeout = timeout
@@ -59,7 +63,6 @@ struct BulkCommand: Subcommand {
     var clients: [StreamClient] = []
     for _ in 0..<connections { clients.append(try await settings.connect(configuration)) }
 
-    let tally = BulkTally()
     let size = Self.size(of: path)
     let signals = Signals([SIGINT, SIGTERM]) { _ in
       console.say("Stopping: what is under way is finished first.")
