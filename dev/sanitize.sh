@@ -9,7 +9,8 @@ cd "$(dirname "$0")/.."
 case "${1:-}" in
   thread)
     scratch=.build/tsan
-    suites='TelemetryTests|EventLoopsTests|StoreTests|DeliveryCoreTests|ConnectionServerTests|StreamClientTests|DeviceRuntimeTests'
+    # Suites that still use Synchronization.Mutex between threads are left out: the sanitizer cannot see into it.
+    suites='TelemetryTests|EventLoopsTests|DeliveryCoreTests|ConnectionServerTests'
     export TSAN_OPTIONS=halt_on_error=1
     ;;
   address)

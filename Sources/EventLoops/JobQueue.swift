@@ -1,3 +1,5 @@
+import Seams
+
 /// The closures submitted to a loop.
 ///
 /// Unlike a ``Mailbox`` it does not hold its loop, which holds it.

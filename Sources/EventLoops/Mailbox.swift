@@ -1,3 +1,5 @@
+import Seams
+
 /// What a loop calls when messages wait.
 protocol WaitingMail: AnyObject, Sendable {
   func deliver()

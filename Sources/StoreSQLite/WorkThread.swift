@@ -1,4 +1,5 @@
 import Glibc
+import Seams
 import Stores
 import Synchronization
 
@@ -25,7 +26,7 @@ final class WorkThread<Context>: Sendable {
     var closed = false
   }
 
-  private let state = Mutex(State())
+  private let state = Guarded(State())
   private let wake = Semaphore()
   private let queueMax: Int
   private let batchMax: Int
@@ -57,7 +58,7 @@ final class WorkThread<Context>: Sendable {
   /// What the starting thread waits for.
   private final class Start: Sendable {
     let done = Semaphore()
-    let fault = Mutex<StoreFault?>(nil)
+    let fault = Guarded<StoreFault?>(nil)
   }
 
   private func runToEnd(

@@ -12,7 +12,7 @@ import Telemetry
 final class ShardHarness {
   /// Messages between shards, in the order posted.
   final class Mail: ShardPost {
-    private let queue = Mutex<[(Int, ShardMessage)]>([])
+    private let queue = Guarded<[(Int, ShardMessage)]>([])
 
     func post(_ message: ShardMessage, to shard: Int) { queue.withLock { $0.append((shard, message)) } }
     func post(contentsOf messages: inout [ShardMessage], to shard: Int) {
@@ -30,7 +30,7 @@ final class ShardHarness {
 
   /// Answers of the store that were not delivered yet.
   final class Answers: Sendable {
-    private let queue = Mutex<[@Sendable () -> Void]>([])
+    private let queue = Guarded<[@Sendable () -> Void]>([])
     func add(_ answer: @escaping @Sendable () -> Void) { queue.withLock { $0.append(answer) } }
     var isEmpty: Bool { queue.withLock { $0.isEmpty } }
     func takeAll() -> [@Sendable () -> Void] {
