@@ -3,6 +3,8 @@
 #
 #   dev/fuzz.sh SECONDS [TARGET]
 #
+# FUZZ_SEED=N makes two runs of the same code try the same inputs.
+#
 # A target is Fuzzing/NAME.swift. Its first line names the modules it needs, in build order:
 #   // modules: Bytes Seams HTTPCore
 # They are compiled from Sources here, because code under test must be instrumented and the package must stay free
@@ -44,7 +46,7 @@ for source in Fuzzing/*.swift; do
   mkdir -p "$work/found/$name" "Fuzzing/corpus/$name"
   printf 'fuzz: %s for %s s\n' "$name" "$seconds"
   # To a file and not a pipe: a reader of the pipe can hang after a crash.
-  if ! ASAN_OPTIONS=detect_leaks=0 "$work/$name" -max_total_time="$seconds" -max_len=4096 -timeout=10 -rss_limit_mb=2048 \
+  if ! ASAN_OPTIONS=detect_leaks=0 "$work/$name" -max_total_time="$seconds" ${FUZZ_SEED:+-seed="$FUZZ_SEED"} -max_len=4096 -timeout=10 -rss_limit_mb=2048 \
     -print_final_stats=1 -artifact_prefix="artifacts/$name-" "$work/found/$name" "Fuzzing/corpus/$name" \
     >"$work/$name.log" 2>&1; then
     tail -n 40 "$work/$name.log" >&2
