@@ -1,9 +1,11 @@
+import Bytes
 import Connections
-import EventLoops
-import PushModel
-import Seams
-import Stores
-import Telemetry
+import DeliveryCore
+package import EventLoops
+package import PushModel
+package import Seams
+package import Stores
+package import Telemetry
 
 /// A server put together on the loops it is given: accounts, shards, mailboxes. No thread, file or listener.
 ///

@@ -86,6 +86,13 @@ package final class MemoryStore: Store {
     return MemoryStore(contents: contents, arrive: arrive, deliver: deliver)
   }
 
+  /// What a new process would find if this one were killed now; this store goes on.
+  package func snapshot(arrive: Arrive? = nil, deliver: @escaping Deliver = { $0() }) -> MemoryStore {
+    var contents = state.withLock { $0.contents }
+    contents.restart()
+    return MemoryStore(contents: contents, arrive: arrive, deliver: deliver)
+  }
+
   /// Puts another fault hook in place; nil for none.
   package func setBeforeWrite(_ hook: (@Sendable (Call) -> Fate)?) {
     state.withLock { $0.beforeWrite = hook }
