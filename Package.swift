@@ -135,7 +135,7 @@ let package = Package(
         "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops", "Stores",
         "PushXMPP", "PushModel", "DeliveryCore", "XMPPCore", "TLSCore", "Telemetry", "Bytes", "Seams",
       ]),
-    program("simulate", ["Simulator", "JSONCore", "CLinux"], path: "Benchmarks/Simulate"),
+    program("simulate", ["Simulator", "JSONCore", "Bytes", "CLinux"], path: "Benchmarks/Simulate"),
 
     // Tests, one target a module
     tests("BytesTests", ["Bytes", "COpenSSL"]),

@@ -87,7 +87,8 @@ final class Simulation: @unchecked Sendable {
     return outcome
   }
 
-  private func setUp() {
+  /// Starts the server, registers everybody and starts the clients.
+  func setUp(startingDevices: Bool = true) {
     server.saveHashKey((0..<16).map { _ in UInt8(truncatingIfNeeded: chance.next()) })
     server.start()
     world.run(until: world.now + 10_000_000_000) { [self] in server.isUp }
@@ -104,11 +105,11 @@ final class Simulation: @unchecked Sendable {
     server.weather = swarm.weather
     server.applyWeather()
     network.profile = swarm.profile
-    startClients()
+    startClients(startingDevices)
   }
 
-  private func startClients() {
-    for device in devices {
+  private func startClients(_ startingDevices: Bool) {
+    for device in devices where startingDevices {
       if swarm.features.contains(.slowReaders), chance.percent(40) {
         network.slowReaders[device.number + 1] = (chance.within(50...2_000), chance.time(.milliseconds(5), .milliseconds(400)))
       }
@@ -182,7 +183,8 @@ final class Simulation: @unchecked Sendable {
     if !network.links.isEmpty { ledger.fail("\(network.links.count) connections outlived both ends") }
   }
 
-  private func dispose() {
+  /// Lets go of everything; the world is over.
+  func dispose() {
     for device in devices { device.abort() }
     server.dispose()
     network.forgetAll()

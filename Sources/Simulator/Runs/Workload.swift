@@ -85,11 +85,23 @@ final class Workload {
       message.data["p"] = String(repeating: "é", count: chance.within(1...1_900))
     }
     apply(wrong, to: &message)
-    var json = ByteWriter()
-    message.write(to: &json)
     run.world.say("sends", "\(id) \(kind) to \(receivers)")
     run.ledger.add(sent)
-    chance.pick(run.appServers).send(sent, json.take())
+    Self.submit(message, of: sent, by: chance.pick(run.appServers))
+  }
+
+  private static func submit(_ message: DownstreamMessage, of sent: SentMessage, by server: SimAppServer) {
+    var json = ByteWriter()
+    message.write(to: &json)
+    server.send(sent, json.take())
+  }
+
+  /// Sends one message that the books know.
+  static func submit(_ sent: SentMessage, to token: String, by server: SimAppServer, in run: Simulation) {
+    var message = DownstreamMessage(
+      .to(token), messageID: sent.id, data: ["id": sent.id, "n": String(sent.number)])
+    message.timeToLive = sent.ttl
+    submit(message, of: sent, by: server)
   }
 
   private func target(_ kind: SentMessage.Kind) -> (String, [Int]) {

@@ -90,6 +90,7 @@ final class SimServer: @unchecked Sendable {
     let store = kept.restarted(
       arrive: { desk.arrive($0, $1) }, deliver: { desk.deliver($0) })
     store.setBeforeWrite { desk.fate($0) }
+    store.setBeforeRead { desk.fate($0) }
     let loops = (0..<loopCount).map {
       VirtualLoop("s\(number).\($0)", world, network, time: clock, owner: Self.owner)
     }

@@ -51,6 +51,7 @@ package final class MemoryStore: Store {
   private struct State {
     var contents: MemoryContents
     var beforeWrite: (@Sendable (Call) -> Fate)?
+    var beforeRead: (@Sendable (Call) -> Fate)?
     var closed = false
   }
 
@@ -98,6 +99,11 @@ package final class MemoryStore: Store {
     state.withLock { $0.beforeWrite = hook }
   }
 
+  /// The same for calls that change nothing.
+  package func setBeforeRead(_ hook: (@Sendable (Call) -> Fate)?) {
+    state.withLock { $0.beforeRead = hook }
+  }
+
   /// One call: asks the hook, does the work under the lock, answers outside it.
   func run<Value: Sendable>(
     _ call: Call, _ done: @escaping Completion<Value>,
@@ -112,7 +118,7 @@ package final class MemoryStore: Store {
     _ work: (inout MemoryContents) -> Result<Value, StoreFault>
   ) {
     var fate = Fate.goesWell
-    if call.writes, let hook = state.withLock({ $0.beforeWrite }) { fate = hook(call) }
+    if let hook = state.withLock({ call.writes ? $0.beforeWrite : $0.beforeRead }) { fate = hook(call) }
     if case .fails(let fault) = fate {
       deliver { done(.failure(fault)) }
       return
