@@ -34,6 +34,8 @@ final class SentMessage {
   struct Show {
     var at: Int64
     var success: Bool
+    /// The process of the app.
+    var process: Int
   }
 
   let number: Int
@@ -78,6 +80,11 @@ final class SentMessage {
 
   /// How often an app took it, on that registration.
   func takenCount(_ registration: Int) -> Int { shows[registration]?.count { $0.success } ?? 0 }
+
+  /// The same of one process of the app.
+  func takenCount(_ registration: Int, by process: Int) -> Int {
+    shows[registration]?.count { $0.success && $0.process == process } ?? 0
+  }
 }
 
 /// A message that was handed to a device's runtime.

@@ -23,7 +23,10 @@ final class SimDevice: DeviceEngineDelegate {
   private var tags: [UInt64: SentUpstream] = [:]
   private var lastTag: UInt64 = 0
   private(set) var deletedTotal: Int64 = 0
+  /// Distinct for every engine: what one process of the app knew is gone with it.
+  private(set) var incarnation = 0
   private(set) var deletedCount = 0
+  private var isClosing = false
 
   init(number: Int, deviceID: String, secret: String, loop: VirtualLoop, run: Simulation) {
     self.number = number
@@ -58,11 +61,16 @@ final class SimDevice: DeviceEngineDelegate {
   func start() {
     loop.input { [self] in
       guard engine == nil else { return }
-      let made = makeEngine(remembering: run.canary == .deviceForgets ? 1 : 1_000)
-      made.delegate = self
-      engine = made
-      made.start()
+      begin()
     }
+  }
+
+  private func begin() {
+    incarnation = run.nextIncarnation()
+    let made = makeEngine(remembering: run.canary == .deviceForgets ? 1 : 1_000)
+    made.delegate = self
+    engine = made
+    made.start()
   }
 
   /// Takes the device's place for a moment, as a copy of its app data would, and reads without acking.
@@ -75,10 +83,12 @@ final class SimDevice: DeviceEngineDelegate {
   }
 
   func close() {
+    isClosing = true
     loop.input { [self] in engine?.close(within: .seconds(20)) }
   }
 
   func abort() {
+    isClosing = true
     loop.input { [self] in engine?.abort() }
   }
 
@@ -135,6 +145,12 @@ final class SimDevice: DeviceEngineDelegate {
 
   func changed(_ status: SenderMachine.Status, of device: DeviceEngine) {
     run.world.say("device", "\(number) \(status)")
+    // Another login took its place, and the runtime leaves it at that: the user opens the app again.
+    if case .closed = status, !isClosing, device === engine {
+      run.world.after(chance.time(.seconds(1), .seconds(20))) { [self] in
+        loop.input { [self] in if engine === device, !isClosing { begin() } }
+      }
+    }
     if case .connected = status {
       isConnected = true
       connectedAt = run.world.now

@@ -65,14 +65,14 @@ final class Ledger {
     if success {
       // A renewed registration is another one to a topic, group or user message that is under way.
       let allowed = sent.kind == .token ? 1 : registration.tokens.count
-      if sent.takenCount(registration.number) >= allowed {
+      if sent.takenCount(registration.number, by: device.incarnation) >= allowed {
         fail("\(id) was shown to the app again after it was handled")
       }
       takenCount += 1
     } else {
       failedShows += 1
     }
-    sent.shows[registration.number, default: []].append(.init(at: world.now, success: success))
+    sent.shows[registration.number, default: []].append(.init(at: world.now, success: success, process: device.incarnation))
   }
 
   private func checkTime(_ sent: SentMessage, _ message: DeviceDelivery.Message) {

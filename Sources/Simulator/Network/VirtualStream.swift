@@ -13,7 +13,9 @@ final class VirtualStream: ByteStream {
   private var isWakeDue = false
   private var endTold = false
   private var pending: [UInt8] = []
-  /// Since when the system refuses bytes; kept until a write finds it empty at a later time.
+  /// Since when the system refuses bytes; kept until a write finds that it has taken all for some time.
+  ///
+  /// What a channel kept back meanwhile follows a few rounds after.
   private var blockedSince: Int64?
   private var freeSince: Int64 = -1
   private var fault: NetworkFault?
@@ -90,7 +92,7 @@ final class VirtualStream: ByteStream {
       return
     }
     let now = loop.world.now
-    if blockedSince != nil, pending.isEmpty, freeSince < now { blockedSince = nil }
+    if blockedSince != nil, pending.isEmpty, freeSince + 50_000_000 < now { blockedSince = nil }
     var sent = 0
     if pending.isEmpty { sent = endpoint.send(bytes, stamp: blockedSince ?? now) }
     guard sent < bytes.count else { return }

@@ -135,6 +135,8 @@ final class Simulation: @unchecked Sendable {
     server.applyWeather()
     for device in devices { device.start() }
     let deadline = world.now + most.ns
+    // What a handler could not deal with comes again on another stream.
+    if swarm.features.contains(.failingHandlers) { renewStreams() }
     while world.now < deadline {
       if server.process == nil { server.start() }
       if isSettled { break }
@@ -144,6 +146,14 @@ final class Simulation: @unchecked Sendable {
     if !isSettled { ledger.fail("not at rest after \(most): \(unrest)") }
     world.note("settled")
     ledger.close(self, settledAt: settledAt)
+  }
+
+  private func renewStreams() {
+    world.run(until: world.now + 20_000_000_000)
+    for link in network.links {
+      link.client.breakDown()
+      link.server.breakDown()
+    }
   }
 
   var isSettled: Bool {

@@ -79,8 +79,8 @@ final class VirtualLoop: Loop, @unchecked Sendable {
   }
 
   func stop() {
-    guard !isStopped else { return }
-    world.after(.zero) { [self] in tearDown() }
+    // As a thread is: ended when this returns, unless it is called from a loop.
+    if world.currentLoop == nil { tearDown() } else { world.after(.zero) { [self] in tearDown() } }
   }
 
   func connect(
