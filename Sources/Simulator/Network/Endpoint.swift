@@ -23,7 +23,9 @@ final class Endpoint {
   // What has arrived and was not read.
   private(set) var arrived: [UInt8] = []
   private var readUpTo = 0
-  private(set) var arrivedStamp: Int64 = 0
+  /// When the bytes up to each place could first have been written.
+  private var stamps: [(upTo: Int, stamp: Int64)] = []
+  private var firstStamp = 0
   private(set) var hasEnded = false
   private(set) var isReset = false
 
@@ -119,27 +121,36 @@ final class Endpoint {
       world.note("arrives", UInt64(number), UInt64(segment.bytes.count))
       segment.bytes.withUnsafeBytes { world.trace.mix(bytes: $0) }
       if readUpTo > 0, readUpTo == arrived.count {
-        arrived.removeAll(keepingCapacity: true)
-        readUpTo = 0
+        forgetRead()
       }
       arrived.append(contentsOf: segment.bytes)
-      arrivedStamp = max(arrivedStamp, segment.stamp)
+      if let last = stamps.last, stamps.count > firstStamp, segment.stamp - last.stamp < 500_000_000 {
+        stamps[stamps.count - 1].upTo = arrived.count
+      } else {
+        stamps.append((arrived.count, segment.stamp))
+      }
     }
     if segment.isEnd { hasEnded = true }
     stream?.wake()
   }
 
-  /// Hands out what was read; at most `max` bytes.
-  func read(_ max: Int) -> [UInt8] {
-    let count = min(max, unreadCount)
+  /// Hands out what was read; at most `max` bytes, none of which could have been written half a second after others.
+  func read(_ max: Int) -> (bytes: [UInt8], stamp: Int64) {
+    while firstStamp < stamps.count - 1, stamps[firstStamp].upTo <= readUpTo { firstStamp += 1 }
+    let piece = stamps[firstStamp]
+    let count = min(max, piece.upTo - readUpTo)
     let bytes = Array(arrived[readUpTo..<readUpTo + count])
     readUpTo += count
-    if readUpTo == arrived.count {
-      arrived.removeAll(keepingCapacity: arrived.capacity < 65_536)
-      readUpTo = 0
-    }
+    if readUpTo == arrived.count { forgetRead() }
     other?.wasRead(count)
-    return bytes
+    return (bytes, piece.stamp)
+  }
+
+  private func forgetRead() {
+    arrived.removeAll(keepingCapacity: arrived.capacity < 65_536)
+    readUpTo = 0
+    stamps.removeAll(keepingCapacity: true)
+    firstStamp = 0
   }
 
   // MARK: Ending and faults

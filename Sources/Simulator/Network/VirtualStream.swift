@@ -58,8 +58,8 @@ final class VirtualStream: ByteStream {
     if endpoint.isReset { return fail(.reset) }
     if endpoint.unreadCount > 0 {
       let network = endpoint.network
-      let bytes = endpoint.read(endpoint.slowness?.bytes ?? network.readSize())
-      network.stamp = endpoint.arrivedStamp
+      let (bytes, stamp) = endpoint.read(endpoint.slowness?.bytes ?? network.readSize())
+      network.stamp = stamp
       bytes.withUnsafeBytes { delegate?.received($0) }
       guard isOpen, isReading else { return }
       if let slowness = endpoint.slowness {

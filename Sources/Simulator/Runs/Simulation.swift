@@ -170,7 +170,8 @@ final class Simulation: @unchecked Sendable {
     let away = devices.filter { !$0.isConnected }.map(\.number)
     let silent = appServers.filter { !$0.isConnected }.map(\.number)
     return "server \(server.isUp), errands \(errands), open \(open), upstream \(up), away devices \(away), "
-      + "app servers \(silent), stored \(server.storedCount), \(server.core.map { "\($0.census())" } ?? "no server")"
+      + "app servers \(silent), stored \(server.storedCount) \(server.stored), "
+      + (server.core.map { "\($0.census())" } ?? "no server")
   }
 
   /// Clients leave and the server drains: nothing may be left of them.

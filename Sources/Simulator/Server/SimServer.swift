@@ -240,5 +240,21 @@ extension SimServer {
     return found.withLock { $0 }
   }
 
+  /// The downstream rows that the store holds now, for people.
+  var stored: String {
+    guard let process else { return "" }
+    let found = Guarded("")
+    for device in 1...Int64(32) {
+      process.store.snapshot().backlog(of: DeviceNumber(device), after: nil, max: 5, now: WallTime(ms: 0)) { result in
+        guard case .success(let page) = result, !page.messages.isEmpty else { return }
+        let rows = page.messages.map {
+          "\($0.number.value) \(String(decoding: $0.wholeBody, as: UTF8.self).suffix(60)) live \($0.live) until \($0.expires.ms)"
+        }
+        found.withLock { $0 += "[device \(device): \(rows.joined(separator: "; "))]" }
+      }
+    }
+    return found.withLock { $0 }
+  }
+
   static func hash(_ secret: String) -> [UInt8] { (try? Secrets.sha256(Array(secret.utf8))) ?? [] }
 }
