@@ -104,7 +104,10 @@ final class Runner {
     let sums = zip(Report.names, figures).map { "\($0) \($1)" }.joined(separator: ", ")
     print("\(first.count) seeds, \(secondCount) run again, \(bad.count) bad, \(seconds) s: \(sums)")
     if let canary = options.canary {
-      print(caught > 0 ? "the canary \(canary.rawValue) was caught by \(caught) seeds" : "the canary \(canary.rawValue) was NOT caught")
+      print(
+        caught > 0
+          ? "the canary \(canary.rawValue) was caught by \(caught) seeds"
+          : "the canary \(canary.rawValue) was NOT caught")
     }
     return isGood ? 0 : 1
   }
@@ -113,7 +116,8 @@ final class Runner {
     var writer = ByteWriter()
     JSONValue.array(report.failures.map { .string($0) }).write(to: &writer)
     let failures = String(decoding: writer.bytes, as: UTF8.self)
-    return "{\"seed\":\(report.seed),\"hash\":\"\(String(report.hash, radix: 16))\",\(members(report.figures)),"
+    return
+      "{\"seed\":\(report.seed),\"hash\":\"\(String(report.hash, radix: 16))\",\(members(report.figures)),"
       + "\"failures\":\(failures)}"
   }
 

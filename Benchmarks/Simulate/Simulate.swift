@@ -110,14 +110,18 @@ struct Options {
   }
 
   private static func number(_ words: inout ArraySlice<String>, _ name: String) throws(Wrong) -> UInt64 {
-    guard let word = words.popFirst(), let number = UInt64(word) else { throw Wrong(text: "\(name) needs a number") }
+    guard let word = words.popFirst(), let number = UInt64(word) else {
+      throw Wrong(text: "\(name) needs a number")
+    }
     return number
   }
 
   private static func range(_ words: inout ArraySlice<String>) throws(Wrong) -> ClosedRange<UInt64> {
     let word = words.popFirst() ?? ""
     let ends = word.split(separator: ".", omittingEmptySubsequences: true).compactMap { UInt64($0) }
-    guard ends.count == 2, ends[0] <= ends[1] else { throw Wrong(text: "--seeds needs FIRST...LAST, not \"\(word)\"") }
+    guard ends.count == 2, ends[0] <= ends[1] else {
+      throw Wrong(text: "--seeds needs FIRST...LAST, not \"\(word)\"")
+    }
     return ends[0]...ends[1]
   }
 }

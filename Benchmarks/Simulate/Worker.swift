@@ -30,14 +30,16 @@ struct Report {
   var failures: [String]
 
   static let names = [
-    "cpu_us", "virtual_s", "events", "sent", "acked", "taken", "upstream", "receipts", "faults", "kills", "repeats",
+    "cpu_us", "virtual_s", "events", "sent", "acked", "taken", "upstream", "receipts", "faults", "kills",
+    "repeats",
   ]
 
   init(_ outcome: SeedOutcome, cpuMicroseconds: Int) {
     seed = outcome.seed
     hash = outcome.hash
     figures = [
-      cpuMicroseconds, Int(outcome.virtualSeconds), outcome.events, outcome.sent, outcome.acked, outcome.taken,
+      cpuMicroseconds, Int(outcome.virtualSeconds), outcome.events, outcome.sent, outcome.acked,
+      outcome.taken,
       outcome.upstream, outcome.receipts, outcome.faults, outcome.kills, outcome.repeats,
     ]
     summary = outcome.summary
@@ -45,13 +47,16 @@ struct Report {
   }
 
   var line: String {
-    let parts = ["end", String(seed), String(hash, radix: 16), figures.map(String.init).joined(separator: " "), summary]
+    let parts = [
+      "end", String(seed), String(hash, radix: 16), figures.map(String.init).joined(separator: " "), summary,
+    ]
     return (parts + failures).joined(separator: "\t")
   }
 
   init?(_ line: Substring) {
     let parts = line.split(separator: "\t", omittingEmptySubsequences: false)
-    guard parts.count >= 5, parts[0] == "end", let seed = UInt64(parts[1]), let hash = UInt64(parts[2], radix: 16)
+    guard parts.count >= 5, parts[0] == "end", let seed = UInt64(parts[1]),
+      let hash = UInt64(parts[2], radix: 16)
     else { return nil }
     self.seed = seed
     self.hash = hash

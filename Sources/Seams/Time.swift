@@ -54,6 +54,10 @@ extension TimeSource {
   package func sleep(for duration: Duration) async throws { try await Task.sleep(for: duration) }
 }
 
+extension SteadyTime {
+  package func sleep(for duration: Duration) async throws { try await source.sleep(for: duration) }
+}
+
 /// The machine's clocks.
 package struct SystemTime: TimeSource {
   package init() {}

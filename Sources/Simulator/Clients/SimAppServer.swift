@@ -1,11 +1,11 @@
 import Bytes
+import ConnectionServer
 import Connections
 import DeliveryCore
-import ConnectionServer
 import PushModel
-import Stores
 import PushXMPP
 import Seams
+import Stores
 import StreamClient
 
 /// An app server: the real stream client's engine on a virtual loop, and a handler of what it is pushed.

@@ -1,12 +1,12 @@
 import Bytes
+import ConnectionServer
 import Connections
 import DeliveryCore
 import DeviceRuntime
-import ConnectionServer
 import PushModel
-import Stores
 import PushXMPP
 import Seams
+import Stores
 import XMPPCore
 
 /// A device: the real device runtime on a virtual loop, and an app that handles what it is shown.

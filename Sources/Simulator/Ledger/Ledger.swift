@@ -55,8 +55,12 @@ final class Ledger {
     guard let registration = run.registration(ofToken: message.token) else {
       return fail("\(id) carries a token that was never made")
     }
-    if registration.device != device.number { fail("\(id) for device \(registration.device) came to \(device.number)") }
-    if !sent.receivers.contains(registration.number) { fail("\(id) came to registration \(registration.number), which it was not for") }
+    if registration.device != device.number {
+      fail("\(id) for device \(registration.device) came to \(device.number)")
+    }
+    if !sent.receivers.contains(registration.number) {
+      fail("\(id) came to registration \(registration.number), which it was not for")
+    }
     if registration.app != message.category { fail("\(id) came to app \(message.category)") }
     if sent.isDryRun { fail("\(id) was a dry run and was delivered") }
     if sent.wrong != nil { fail("\(id) was not valid and was delivered") }
@@ -72,7 +76,8 @@ final class Ledger {
     } else {
       failedShows += 1
     }
-    sent.shows[registration.number, default: []].append(.init(at: world.now, success: success, process: device.incarnation))
+    sent.shows[registration.number, default: []].append(
+      .init(at: world.now, success: success, process: device.incarnation))
   }
 
   private func checkTime(_ sent: SentMessage, _ message: DeviceDelivery.Message) {
@@ -92,12 +97,18 @@ final class Ledger {
   }
 
   func receipt(_ receipt: ServerPayload.Receipt, by server: Int, success: Bool) {
-    guard let sent = byID[receipt.originalMessageID] else { return fail("a receipt for a message that nobody sent") }
+    guard let sent = byID[receipt.originalMessageID] else {
+      return fail("a receipt for a message that nobody sent")
+    }
     run.world.say("receipt", "\(sent.id) to \(server)")
     if !sent.wantsReceipt { fail("a receipt for \(sent.id), which asked for none") }
-    if !sent.receivers.contains(where: { sent.takenCount($0) > 0 }) { fail("a receipt for \(sent.id), which no app took") }
+    if !sent.receivers.contains(where: { sent.takenCount($0) > 0 }) {
+      fail("a receipt for \(sent.id), which no app took")
+    }
     if receipt.status != "MESSAGE_SENT_TO_DEVICE" { fail("a receipt with the status \(receipt.status)") }
-    if sent.receipts[server, default: 0] > 0 { fail("a second receipt for \(sent.id) was shown to one app server") }
+    if sent.receipts[server, default: 0] > 0 {
+      fail("a second receipt for \(sent.id) was shown to one app server")
+    }
     if success { sent.receipts[server, default: 0] += 1 }
     sent.receiptCount += 1
     receiptCount += 1
@@ -125,7 +136,9 @@ final class Ledger {
     if run.registration(ofToken: message.from)?.device != sent.device {
       fail("upstream \(id) came in the name of another device")
     }
-    if sent.shows[server, default: 0] > 0 { fail("upstream \(id) was shown again to one app server after it was handled") }
+    if sent.shows[server, default: 0] > 0 {
+      fail("upstream \(id) was shown again to one app server after it was handled")
+    }
     if success {
       sent.shows[server, default: 0] += 1
       sent.successCount += 1

@@ -176,6 +176,10 @@ final class VirtualNetwork {
     }
   }
 
+  func closeServerSide() {
+    for link in links where !link.server.isClosed { link.server.close(reset: true) }
+  }
+
   func forgetAll() {
     for link in links {
       link.client.forget()

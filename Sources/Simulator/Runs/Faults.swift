@@ -58,7 +58,7 @@ final class Faults {
     case .drainServer: drain()
     case .stepWall:
       let seconds = chance.time(.milliseconds(1), .seconds(900))
-      run.clock.stepWall(by: (chance.percent(50) ? 1 : -1) * seconds.ns / 1_000_000)
+      run.server.clock.stepWall(by: (chance.percent(50) ? 1 : -1) * seconds.ns / 1_000_000)
     case .pauseLoop:
       guard let loops = run.server.process?.loops else { return }
       chance.pick(loops).stall(for: chance.time(.milliseconds(5), .seconds(3)))

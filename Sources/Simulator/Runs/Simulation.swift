@@ -22,6 +22,7 @@ final class Simulation: @unchecked Sendable {
   let swarm: Swarm
   let world: World
   let network: VirtualNetwork
+  /// What the server's process goes by.
   let clock: VirtualTime
   let server: SimServer
   private(set) var devices: [SimDevice] = []
@@ -57,10 +58,11 @@ final class Simulation: @unchecked Sendable {
     self.swarm = swarm
     chance = world.chance("run")
     network = VirtualNetwork(world, NetworkProfile())
-    clock = VirtualTime(world, origin: 1_000_000_000_000)
     server = SimServer(
-      world, network, clock: clock, settings: swarm.server, storeLimits: swarm.storeLimits,
+      world, network, clock: VirtualTime(world, origin: 1_000_000_000_000), settings: swarm.server,
+      storeLimits: swarm.storeLimits,
       loops: swarm.loops, log: .off)
+    clock = server.shown
     server.forgetsOnKill = canary == .storeForgets
     world.say("swarm", swarm.summary)
   }
@@ -111,7 +113,9 @@ final class Simulation: @unchecked Sendable {
   private func startClients(_ startingDevices: Bool) {
     for device in devices where startingDevices {
       if swarm.features.contains(.slowReaders), chance.percent(40) {
-        network.slowReaders[device.number + 1] = (chance.within(50...2_000), chance.time(.milliseconds(5), .milliseconds(400)))
+        network.slowReaders[device.number + 1] = (
+          chance.within(50...2_000), chance.time(.milliseconds(5), .milliseconds(400))
+        )
       }
       device.start()
     }
@@ -158,7 +162,9 @@ final class Simulation: @unchecked Sendable {
 
   var isSettled: Bool {
     guard server.isUp, errands == 0, let core = server.core else { return false }
-    guard ledger.sent.allSatisfy({ $0.isOver }), ledger.upstream.allSatisfy({ $0.end != nil }) else { return false }
+    guard ledger.sent.allSatisfy({ $0.isOver }), ledger.upstream.allSatisfy({ $0.end != nil }) else {
+      return false
+    }
     guard devices.allSatisfy({ $0.isConnected && $0.upstreamCount == 0 }) else { return false }
     guard appServers.allSatisfy({ $0.isConnected && $0.messageCount == 0 }) else { return false }
     return core.census().isQuiet && server.storedCount == 0
@@ -170,7 +176,7 @@ final class Simulation: @unchecked Sendable {
     let away = devices.filter { !$0.isConnected }.map(\.number)
     let silent = appServers.filter { !$0.isConnected }.map(\.number)
     return "server \(server.isUp), errands \(errands), open \(open), upstream \(up), away devices \(away), "
-      + "app servers \(silent), stored \(server.storedCount) \(server.stored), "
+      + "app servers \(silent), stored \(server.storedCount) \(server.stored) \(server.storedUpstream), "
       + (server.core.map { "\($0.census())" } ?? "no server")
   }
 
@@ -212,7 +218,8 @@ final class Simulation: @unchecked Sendable {
         "d\(number)", world, network, time: VirtualTime(world, origin: 0), owner: number + 1)
       devices.append(
         SimDevice(
-          number: number, deviceID: Self.text(22, &chance), secret: Self.text(30, &chance), loop: loop, run: self))
+          number: number, deviceID: Self.text(22, &chance), secret: Self.text(30, &chance), loop: loop,
+          run: self))
     }
     for number in 0..<swarm.appServers {
       let loop = VirtualLoop(
@@ -224,7 +231,8 @@ final class Simulation: @unchecked Sendable {
       for app in 0..<chance.pick([1, 1, 1, 2]) {
         let user = swarm.features.contains(.users) && chance.percent(60) ? "user-\(chance.below(3))" : nil
         let registration = SimRegistration(
-          number: cast.count, device: device.number, app: "org.example.app\(app)", user: user, token: newToken())
+          number: cast.count, device: device.number, app: "org.example.app\(app)", user: user,
+          token: newToken())
         if swarm.features.contains(.topics) {
           for topic in ["news", "sport"] where chance.percent(60) { registration.topics.insert(topic) }
         }
@@ -245,11 +253,13 @@ final class Simulation: @unchecked Sendable {
     return RegistrationToken(random: random).text
   }
 
-  func request(_ registration: SimRegistration, token: String, previous: String? = nil) -> RegistrationRequest {
+  func request(_ registration: SimRegistration, token: String, previous: String? = nil) -> RegistrationRequest
+  {
     let device = devices[registration.device]
     return RegistrationRequest(
       token: token, deviceID: device.deviceID, secretHash: SimServer.hash(device.secret),
-      sender: SenderID(swarm.server.senderID), app: registration.app, platform: .linux, user: registration.user,
+      sender: SenderID(swarm.server.senderID), app: registration.app, platform: .linux,
+      user: registration.user,
       previousToken: previous)
   }
 
@@ -274,7 +284,8 @@ final class Simulation: @unchecked Sendable {
         let members = cast.filter { _ in chance.percent(50) }
         guard !members.isEmpty else { continue }
         let key = NotificationKey(
-          random: (0..<NotificationKey.randomByteCount).map { _ in UInt8(truncatingIfNeeded: chance.next()) }).text
+          random: (0..<NotificationKey.randomByteCount).map { _ in UInt8(truncatingIfNeeded: chance.next()) }
+        ).text
         _ = try await store.createGroup(
           key: key, name: "group-\(index)", sender: sender, tokens: members.map(\.token), now: clock.wall)
         groups.append((key, members.map(\.number)))

@@ -121,7 +121,8 @@ struct Swarm {
   var summary: String {
     let names = features.sorted { $0.rawValue < $1.rawValue }.map { "\($0)" }.joined(separator: ",")
     let wrongs = faults.map { "\($0)" }.joined(separator: ",")
-    return "\(loops) loops, \(devices) devices, \(appServers) app servers, \(messages)+\(upstreamMessages) messages in "
+    return
+      "\(loops) loops, \(devices) devices, \(appServers) app servers, \(messages)+\(upstreamMessages) messages in "
       + "\(safety); features [\(names)]; faults [\(wrongs)] every \(faultEvery)"
   }
 }

@@ -85,7 +85,7 @@ final class Workload {
       message.data["p"] = String(repeating: "é", count: chance.within(1...1_900))
     }
     apply(wrong, to: &message)
-    run.world.say("sends", "\(id) \(kind) to \(receivers)")
+    run.world.say("sends", "\(id) \(kind) to \(receivers) ttl \(ttl ?? -1) \(collapse ?? "")")
     run.ledger.add(sent)
     Self.submit(message, of: sent, by: chance.pick(run.appServers))
   }

@@ -44,7 +44,10 @@ final class SimServer: @unchecked Sendable {
 
   let world: World
   let network: VirtualNetwork
+  /// The machine's own.
   let clock: VirtualTime
+  /// What the present process goes by: it follows no step of the machine's.
+  let shown: VirtualTime
   let settings: ServerCore.Settings
   private let loopCount: Int
   private let log: Log
@@ -70,6 +73,7 @@ final class SimServer: @unchecked Sendable {
     self.world = world
     self.network = network
     self.clock = clock
+    shown = VirtualTime(world, origin: 0)
     self.settings = settings
     loopCount = loops
     self.log = log
@@ -86,19 +90,21 @@ final class SimServer: @unchecked Sendable {
     processCount += 1
     let number = processCount
     world.note("server starts", UInt64(number))
+    shown.stepWall(by: clock.stepMs - shown.stepMs)
+    let time = SteadyTime(clock)
     let desk = StoreDesk(world, weather, index: number)
     let store = kept.restarted(
       arrive: { desk.arrive($0, $1) }, deliver: { desk.deliver($0) })
     store.setBeforeWrite { desk.fate($0) }
     store.setBeforeRead { desk.fate($0) }
     let loops = (0..<loopCount).map {
-      VirtualLoop("s\(number).\($0)", world, network, time: clock, owner: Self.owner)
+      VirtualLoop("s\(number).\($0)", world, network, time: time, owner: Self.owner)
     }
     let process = Process(number: number, loops: loops, desk: desk, store: store)
     self.process = process
     Task(executorPreference: world.executor) { [self] in
       do {
-        let core = try await ServerCore.start(settings, store: store, time: clock, log: log, loops: loops)
+        let core = try await ServerCore.start(settings, store: store, time: time, log: log, loops: loops)
         serve(process, core)
       } catch {
         startFailed(process)
@@ -153,6 +159,8 @@ final class SimServer: @unchecked Sendable {
     process.keeping?.cancel()
     for loop in process.loops { loop.die() }
     process.desk.close()
+    // The system closes what a process leaves open.
+    network.closeServerSide()
     world.executor.drain()
   }
 
@@ -245,13 +253,28 @@ extension SimServer {
     guard let process else { return "" }
     let found = Guarded("")
     for device in 1...Int64(32) {
-      process.store.snapshot().backlog(of: DeviceNumber(device), after: nil, max: 5, now: WallTime(ms: 0)) { result in
+      process.store.snapshot().backlog(of: DeviceNumber(device), after: nil, max: 5, now: WallTime(ms: 0)) {
+        result in
         guard case .success(let page) = result, !page.messages.isEmpty else { return }
         let rows = page.messages.map {
           "\($0.number.value) \(String(decoding: $0.wholeBody, as: UTF8.self).suffix(60)) live \($0.live) until \($0.expires.ms)"
         }
         found.withLock { $0 += "[device \(device): \(rows.joined(separator: "; "))]" }
       }
+    }
+    return found.withLock { $0 }
+  }
+
+  /// The upstream rows, the same way.
+  var storedUpstream: String {
+    guard let process else { return "" }
+    let found = Guarded("")
+    process.store.snapshot().lease(
+      for: SenderID(settings.senderID), after: nil, max: 5, node: 0, until: WallTime(ms: 0),
+      now: WallTime(ms: 0)
+    ) { result in
+      guard case .success(let rows) = result else { return }
+      found.withLock { $0 = rows.map { "\($0.number.value) \($0.messageID)" }.joined(separator: "; ") }
     }
     return found.withLock { $0 }
   }

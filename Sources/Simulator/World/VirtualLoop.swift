@@ -5,7 +5,7 @@ import Seams
 // Sendable by argument: as ``World``.
 final class VirtualLoop: Loop, @unchecked Sendable {
   let name: String
-  let time: VirtualTime
+  let time: any TimeSource
   let world: World
   let network: VirtualNetwork
   /// Who connects from here, to the network.
@@ -26,7 +26,7 @@ final class VirtualLoop: Loop, @unchecked Sendable {
   private(set) var isStopped = false
   private var streams: [Int: VirtualStream] = [:]
 
-  init(_ name: String, _ world: World, _ network: VirtualNetwork, time: VirtualTime, owner: Int) {
+  init(_ name: String, _ world: World, _ network: VirtualNetwork, time: any TimeSource, owner: Int) {
     self.name = name
     self.world = world
     self.network = network
@@ -42,7 +42,8 @@ final class VirtualLoop: Loop, @unchecked Sendable {
   func random() -> UInt64 { chance.next() }
 
   func assertCurrent() {
-    precondition(world.currentLoop === self, "must run on loop \(name), not on \(world.currentLoop?.name ?? "none")")
+    precondition(
+      world.currentLoop === self, "must run on loop \(name), not on \(world.currentLoop?.name ?? "none")")
   }
 
   func after(_ delay: Duration, _ body: @escaping () -> Void) -> LoopTimer {
