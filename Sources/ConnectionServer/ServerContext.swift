@@ -22,6 +22,8 @@ final class ServerContext: Sendable {
   let shardCount: Int
   let post: any ShardPost
   let loginGuard: LoginGuard
+  /// Numbers of messages begin above this time's.
+  let numberFloor: WallTime
   /// Opens when the server has ended.
   let ended = Gate()
   private let draining = Atomic<Bool>(false)
@@ -30,8 +32,9 @@ final class ServerContext: Sendable {
   init(
     configuration: ServerConfiguration, limits: Limits, tuning: ShardTuning, store: any Store,
     accounts: AccountDirectory, keys: MessageKeys, credentials: Credentials, time: any TimeSource,
-    metrics: Metrics, log: Log, shardCount: Int, post: any ShardPost
+    metrics: Metrics, log: Log, shardCount: Int, post: any ShardPost, numberFloor: WallTime = WallTime(ms: 0)
   ) {
+    self.numberFloor = numberFloor
     self.configuration = configuration
     self.limits = limits
     self.tuning = tuning

@@ -15,6 +15,8 @@ struct StartUp: Sendable {
   let credentials: Credentials
   let project: Project
   let sendersWithUpstream: [SenderID]
+  /// Numbers of messages begin above this time's.
+  let numberFloor: WallTime
   /// Fan-outs that the last run did not finish.
   let fanouts: [FanoutDesk.Run]
 
@@ -61,10 +63,11 @@ struct StartUp: Sendable {
     }
     try await remember(store, accounts, limits, tuning, now, log)
     let fanouts = try await unfinishedFanouts(store, accounts, tuning, now, log)
+    let numberFloor = try await NumberFloor.take(from: store, now: now)
     return StartUp(
       store: store, accounts: accounts, keys: MessageKeys(key: hashKey), credentials: credentials,
       project: project, sendersWithUpstream: try await store.sendersWithUpstream(),
-      fanouts: fanouts)
+      numberFloor: numberFloor, fanouts: fanouts)
   }
 
   /// Jobs that go on, and the ids of all of late, so that a repeat is known.

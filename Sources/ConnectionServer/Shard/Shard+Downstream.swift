@@ -185,6 +185,8 @@ extension Shard {
       if let slot = devices[row.device], let record = slot.inFlight.remove(row.key) {
         record.handed = false
         record.ended = row.state
+        // No ack will come for it that makes room for others.
+        pump(slot)
       }
     }
   }

@@ -148,6 +148,7 @@ extension Shard {
   func answerUpstream(_ record: Upstream, _ answer: UpstreamAnswer) {
     guard let origin = record.origin else { return }
     record.origin = nil
+    if case .nack = answer { send(.forgetUpstream(record.row.key), to: Int(origin.stream.loop)) }
     send(.upstreamAnswer(origin, answer), to: Int(origin.stream.loop))
   }
 

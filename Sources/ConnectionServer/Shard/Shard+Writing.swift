@@ -94,6 +94,8 @@ extension Shard {
     case .unknownDevice:
       refuse(record, .deviceUnregistered, "")
     }
+    // Its stream may have been kept waiting for a row that is not there.
+    if verdict != .stored, let slot = devices[record.device] { pump(slot) }
   }
 
   private func forgetSettled(_ batch: WriteBatch) {

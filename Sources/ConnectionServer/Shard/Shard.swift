@@ -82,7 +82,7 @@ final class Shard {
     writing = WriteQueue()
     events = EventRing(capacity: tuning.eventsKept)
     outboxes = Array(repeating: [], count: shardCount)
-    numbers = NumberMaker(node: index % 1024)
+    numbers = NumberMaker(node: index % 1024, floor: context.numberFloor)
   }
 
   func home(of device: DeviceNumber) -> Int { Int(device.value.magnitude % UInt64(shardCount)) }
@@ -109,6 +109,7 @@ final class Shard {
       senderStreams[origin.stream.stream]?.answered(origin.slot, answer)
     case .upstream(let record): takeUpstream(record)
     case .repeatedUpstream(let key, let sender, let origin): takeUpstreamRepeat(key, sender, origin)
+    case .forgetUpstream(let key): upstreamSeen.remove(key)
     case .upstreamAnswer(let origin, let answer):
       deviceStreams[origin.stream.stream]?.upstreamAnswered(origin.rawMessageID, answer)
     case .handUpstream(let stream, let record): handOut(record, to: stream)
