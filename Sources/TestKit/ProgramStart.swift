@@ -13,9 +13,13 @@ struct ProgramStart: Sendable {
 
   struct Started: Sendable {
     var processID: Int32
-    /// Its standard output, to be read without waiting. The caller closes it.
+    /// Its standard output, to be read without waiting.
+    ///
+    /// The caller closes it.
     var output: Int32
-    /// Readable when it has ended. The caller closes it.
+    /// Readable when it has ended.
+    ///
+    /// The caller closes it.
     var end: Int32
   }
 
