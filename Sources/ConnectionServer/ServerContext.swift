@@ -22,6 +22,7 @@ final class ServerContext: Sendable {
   let shardCount: Int
   let post: any ShardPost
   let loginGuard: LoginGuard
+  let faults = Faults()
   /// Opens when the server has ended.
   let ended = Gate()
   private let draining = Atomic<Bool>(false)

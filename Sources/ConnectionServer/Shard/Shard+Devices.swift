@@ -25,6 +25,7 @@ extension Shard {
     // What it acked may still be in the store when it comes back.
     slot.settling.subtract(slot.settledDuringRead)
     if !slot.settling.isEmpty { settlingOfAbsent[slot.device] = slot.settling }
+    for one in slot.takeHeld(where: { _ in true }) { one.record.isAwaited = false }
     for record in slot.inFlight.removeAll() {
       record.handed = false
       if case .never = record.write {
@@ -79,7 +80,9 @@ extension Shard {
       writing.clearOverflow(slot.device, now: now)
     }
     for row in page.messages {
-      if slot.settling.contains(row.number) || slot.inFlight.contains(row.key) { continue }
+      if slot.settling.contains(row.number) || slot.inFlight.contains(row.key) || slot.isHeld(row.number) {
+        continue
+      }
       // One message always fits; the acks of what is on its way bring the rest.
       guard slot.inFlight.count < tuning.deviceWindow,
         slot.inFlight.isEmpty || slot.stream.backlogBytes < limits.writeBacklogBytesMax / 2

@@ -33,6 +33,7 @@ extension Shard {
       for record in done.downstream {
         record.write = .failed
         if record.ended != nil { unmarkSettling(record.device, record.number) }
+        if record.isHeld { _ = devices[record.device]?.dropHeld(record.number) }
         refuse(record, .serviceUnavailable, "The store cannot be written; retry after a second")
       }
       for record in done.upstream {
@@ -57,7 +58,7 @@ extension Shard {
         journal(record, state)
       } else {
         note(record, .stored)
-        if !record.handed, let slot = devices[record.device] { fellBehind(slot) }
+        if !record.handed, !record.isHeld, let slot = devices[record.device] { fellBehind(slot) }
       }
     case .overflowed:
       // Accepted and at its end: the row is among the batch's ended ones.

@@ -187,7 +187,7 @@ final class ShardHarness {
   /// Sends as a sender's stream would after validation.
   func send(
     _ id: String, to registration: Registration, from stream: StreamRef, slot: UInt32, ttl: Int64 = 3600,
-    collapse: String? = nil
+    collapse: String? = nil, high: Bool = true
   ) {
     let shard = shards[Int(stream.loop)]
     let home = shard.home(of: registration.device)
@@ -196,14 +196,26 @@ final class ShardHarness {
       shard.send(.repeated(key(id), origin), to: taker)
       return
     }
-    shard.wall = time.wall
+    for shard in shards {
+      shard.now = time.moment
+      shard.wall = time.wall
+    }
     shard.send(
       .downstream(
         Downstream(
           number: MessageNumber(shard.numbers.next(time.wall)), key: key(id), device: registration.device,
           sender: sender, app: registration.app, collapse: collapse,
-          expires: WallTime(ms: time.wall.ms + ttl * 1000), highPriority: true, body: Array(id.utf8),
+          expires: WallTime(ms: time.wall.ms + ttl * 1000), highPriority: high, body: Array(id.utf8),
           receipt: [], origin: origin, write: ttl == 0 ? .never : .queued)), to: home)
+  }
+
+  /// As ``advance(_:)``, in steps, so that what is due in between happens then.
+  func advance(_ duration: Duration, inStepsOf step: Duration) {
+    var left = duration
+    while left > .zero {
+      advance(min(step, left))
+      left -= step
+    }
   }
 
   func deviceAcks(_ id: String, _ slot: DeviceSlot) {
