@@ -60,7 +60,7 @@ public final class ConnectionServer: Sendable {
   /// - Throws: ``ServerFault`` saying what to do: the data directory is in use, a port is taken, a file cannot be
   ///   written.
   public static func start(_ configuration: ServerConfiguration) async throws -> ConnectionServer {
-    try await start(configuration, time: SystemTime(), tuning: ShardTuning())
+    try await start(configuration, time: SteadyTime(), tuning: ShardTuning())
   }
 
   static func start(

@@ -88,7 +88,8 @@ struct DeviceAdministration: Sendable {
         max: 10_000, where: { $0.device == device && wanted.contains($0.key) })
       { states[event.key] = event.state }
       // It may have been stored while its device had it.
-      for key in wanted where states[key]?.isEnd != true && shard.devices[device]?.inFlight.contains(key) == true {
+      for key in wanted
+      where states[key]?.isEnd != true && shard.devices[device]?.inFlight.contains(key) == true {
         states[key] = .inFlight
       }
       return states

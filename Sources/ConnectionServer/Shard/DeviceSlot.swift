@@ -8,6 +8,8 @@ final class DeviceSlot {
   let stream: any DeviceStream
   let epoch: Int64
   var inFlight = InFlightQueue<Downstream>()
+  /// When the store was last told that the device is connected.
+  var touched: Moment
   /// The store holds messages that this stream has not been handed, and that no read under way is sure to see.
   var behind = true
   /// About how many of those came while the stream was open.
@@ -29,8 +31,9 @@ final class DeviceSlot {
     var isThrottled: Bool
   }
 
-  init(device: DeviceNumber, stream: any DeviceStream, epoch: Int64) {
+  init(device: DeviceNumber, stream: any DeviceStream, epoch: Int64, now: Moment) {
     self.device = device
+    touched = now
     self.stream = stream
     self.epoch = epoch
   }
