@@ -61,8 +61,11 @@ final class AppServerSession: StreamSession, SenderStream {
 
   func received(_ text: UnsafeRawBufferPointer, _ head: MessageHead) {
     switch shard.scratch.downstream.read(text) {
-    case .downstream(let draft): take(draft, text)
+    case .downstream(let draft):
+      shard.counters.count(.received)
+      take(draft, text)
     case .nack(let refusal, let reply):
+      shard.counters.count(.received)
       shard.counters.countNack(refusal.nack)
       connection.write { stanzas.appendNack(refusal, reply, of: text, to: &$0) }
     case .ack(let draft): acked(draft, text, head)

@@ -67,7 +67,8 @@ package enum MetricName: String, Sendable, CaseIterable {
 
   package var kind: Kind {
     switch self {
-    case .messages, .nacks, .duplicates, .upstreamRepeats, .receipts, .fanouts, .unknownDeviceAcks, .connectionsOpened,
+    case .messages, .nacks, .duplicates, .upstreamRepeats, .receipts, .fanouts, .unknownDeviceAcks,
+      .connectionsOpened,
       .connectionsClosed, .logins,
       .bytesReceived, .bytesSent, .stanzasReceived, .stanzasSent, .httpRequests, .storeWritesElided,
       .storeFaults, .logLinesLost:
@@ -110,7 +111,8 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .storeQueueDepth: ["shard"]
     case .storeFaults: ["fault"]
     case .buildInfo: ["version"]
-    case .receipts, .upstreamRepeats, .unknownDeviceAcks, .acceptSeconds, .deliverySeconds, .handshakeSeconds, .draining,
+    case .receipts, .upstreamRepeats, .unknownDeviceAcks, .acceptSeconds, .deliverySeconds, .handshakeSeconds,
+      .draining,
       .storeBatchRows,
       .storeCommitSeconds, .storeWritesElided, .storedMessages, .registrations, .logLinesLost,
       .residentBytes, .startTime:

@@ -6,7 +6,8 @@ package enum WeirProgram {
   static let commands: [any Subcommand.Type] = [
     ServeCommand.self, CertsCommand.self, RegisterCommand.self, DeviceCommand.self, SendCommand.self,
     BulkCommand.self, ListenCommand.self, DemoCommand.self, ProjectCommand.self,
-    KeyCommand.self, TokenCommand.self, TopicCommand.self, UserCommand.self, GroupCommand.self, StreamCommand.self,
+    KeyCommand.self, TokenCommand.self, TopicCommand.self, UserCommand.self, GroupCommand.self,
+    StreamCommand.self,
     FaultCommand.self,
   ]
   static let version = "0.1.0"
