@@ -23,7 +23,7 @@ test: ## Run every test, with real clients in Python environments (FILTER=Name f
 	@dev/deps.sh test
 	@dev/python-env.sh
 	swift build --build-tests
-	@# One test at a time: side by side they open so many files that Foundation's Process reads beyond its buffer.
+	@# One test at a time: some measure how long a loop stalls, and some start servers on every core.
 	swift test --skip-build --no-parallel $(if $(FILTER),--filter '$(FILTER)')
 
 check: test check-rest ## Everything the continuous integration runs: test, then check-rest

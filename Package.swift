@@ -111,8 +111,8 @@ let package = Package(
     program(
       "stream-bench",
       [
-        "Connections", "DeviceRuntime", "EventLoops", "HTTPCore", "JSONCore", "PushXMPP", "TLSCore",
-        "Telemetry", "XMLCore", "XMPPCore", "Bytes", "Seams", "CLinux",
+        "Connections", "DeviceRuntime", "EventLoops", "HTTPCore", "JSONCore", "PushModel", "PushXMPP",
+        "StoreSQLite", "Stores", "TLSCore", "Telemetry", "XMLCore", "XMPPCore", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Stream"),
     program(
       "kill-run",
@@ -127,7 +127,7 @@ let package = Package(
       "TestKit",
       [
         "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops", "TLSCore",
-        "HTTPCore", "XMLCore", "Stores", "PushModel", "JSONCore", "Bytes", "Seams",
+        "HTTPCore", "XMLCore", "Stores", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
 
     // Tests, one target a module

@@ -46,6 +46,8 @@ enum Arrows {
       "TestKit": basics.union([
         "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops", "TLSCore",
         "HTTPCore", "XMLCore", "Stores", "PushModel", "JSONCore",
+        // Processes; a thread of its own that starts them.
+        "CLinux", "Dispatch",
       ]),
     ]
   }()
