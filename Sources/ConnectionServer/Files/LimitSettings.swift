@@ -14,10 +14,10 @@ package enum LimitSettings {
     package let name: String
     package let help: String
     let place: Place
-    /// The largest value that works.
+    /// The largest value that is taken, so that sums of limits stay far from an integer's end; larger ones count as this.
     let max: Int
 
-    init(_ name: String, _ place: Place, _ help: String, max: Int = .max) {
+    init(_ name: String, _ place: Place, _ help: String, max: Int = 1_000_000_000) {
       self.name = name
       self.help = help
       self.place = place
@@ -33,8 +33,9 @@ package enum LimitSettings {
     }
 
     func apply(_ value: Int, to limits: inout Limits) {
+      let value = min(value, max)
       switch place {
-      case .number(let path): limits[keyPath: path] = min(value, max)
+      case .number(let path): limits[keyPath: path] = value
       case .rate(let path): limits[keyPath: path] = value == 0 ? nil : value
       case .seconds(let path, _): limits[keyPath: path] = .seconds(value)
       case .flag(let path): limits[keyPath: path] = value != 0

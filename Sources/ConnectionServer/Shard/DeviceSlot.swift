@@ -21,7 +21,7 @@ final class DeviceSlot {
   /// Removed for good while a page was being read, which may have seen them.
   var settledDuringRead: [MessageNumber] = []
 
-  /// Taken and held back: collapsible ones over their rate, normal ones that wait for company. In order of coming.
+  /// Taken and held back, in order of coming: collapsible ones over their rate, normal ones that wait for company.
   private(set) var held: [Held] = []
 
   struct Held {

@@ -1,8 +1,8 @@
-import Telemetry
 import DeliveryCore
 import PushModel
 import Seams
 import Stores
+import Telemetry
 import Testing
 
 @testable import ConnectionServer

@@ -313,6 +313,9 @@ import Testing
 
   @Test func aRateOfZeroIsOffAndABoundOfZeroIsRefused() throws {
     #expect(try Limits(settings: ["fanouts-per-project": 0]).fanoutsPerProjectMax == nil)
+    // Far from where a sum of two would overflow.
+    #expect(try Limits(settings: ["held-per-stream": .max]).heldPerStreamMax == 1_000_000_000)
+    #expect(try Limits(settings: ["condition-topics": 1_000]).conditionTopicsMax == 64)
     #expect(
       try Limits(.published, settings: ["device-messages-per-minute": 0]).deviceMessagesPerMinuteMax == nil)
     #expect(
