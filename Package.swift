@@ -182,7 +182,8 @@ let package = Package(
         "TLSCore", "XMPPCore", "XMLCore", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
     tests("WeirCommandTests", ["WeirCommand", "TestKit", "PushModel", "JSONCore", "Bytes", "Seams"]),
-    tests("IntegrationTests", ["TestKit", "ConnectionServer", "weir"]),
+    tests(
+      "IntegrationTests", ["TestKit", "ConnectionServer", "StreamClient", "DeviceRuntime", "JSONCore", "weir"]),
     tests(
       "SimulatorTests",
       ["Simulator", "simulate", "ConnectionServer", "Stores", "PushModel", "DeliveryCore", "Bytes", "Seams"]),

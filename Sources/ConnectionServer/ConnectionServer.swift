@@ -67,7 +67,7 @@ public final class ConnectionServer: Sendable {
     _ configuration: ServerConfiguration, time: any TimeSource, tuning: ShardTuning
   ) async throws -> ConnectionServer {
     let log = try LogSetUp.make(configuration)
-    let limits = try Limits(settings: configuration.limits)
+    let limits = try Limits(configuration.limitSet, settings: configuration.limits)
     let store: any Store
     do {
       store = try SQLiteStore(

@@ -9,7 +9,7 @@ struct Drain: Sendable {
   let loops: [any Loop]
   /// Streams are kept open this long at least, so that what was sent before its sender read the announcement is
   /// answered and not cut off.
-  private let grace: Duration = .milliseconds(500)
+  static let grace: Duration = .milliseconds(500)
   private let pause: Duration = .milliseconds(20)
 
   func run() async {
@@ -28,7 +28,7 @@ struct Drain: Sendable {
         shard.senderStreams.values.contains { $0.pendingCount > 0 } || !shard.writing.isIdle
           || shard.fanouts.isBusy
       }
-      if !busy.contains(true), context.time.moment - start >= grace { break }
+      if !busy.contains(true), context.time.moment - start >= Self.grace { break }
       try? await context.time.sleep(for: pause)
     }
     _ = await context.gather { shard in
