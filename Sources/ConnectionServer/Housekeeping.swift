@@ -7,7 +7,7 @@ import Telemetry
 /// nobody uses, telling the store which devices are still there.
 struct Housekeeping: Sendable {
   let context: ServerContext
-  private static let sweepEvery: Duration = .seconds(1)
+  var sweepEvery: Duration = .seconds(1)
   private static let sweepBudget = 2_000
   /// Sweeps between two prunings of the journal.
   private static let sweepsPerPruning = 30
@@ -24,7 +24,7 @@ struct Housekeeping: Sendable {
     var sweeps = 0
     var told = Duration.zero
     while !Task.isCancelled {
-      do { try await Task.sleep(for: Self.sweepEvery) } catch { return }
+      do { try await context.time.sleep(for: sweepEvery) } catch { return }
       tellOfSteps(&told)
       do {
         sweeps += 1

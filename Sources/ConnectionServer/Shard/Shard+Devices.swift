@@ -72,7 +72,7 @@ extension Shard {
       if isFull || page.hasMore { slot.behind = true }
       if !slot.behind { slot.waitingCount = 0 }
     case .failure:
-      // The next ack or message pumps again.
+      readAgainLater(.backlog(device))
       slot.behind = true
       isFull = true
       counters.storeFaults.add(1)
@@ -81,6 +81,16 @@ extension Shard {
     slot.settledDuringRead = []
     // A full window is pumped by the acks to come.
     if !isFull { pump(slot) }
+  }
+
+  /// Whether the message of this row was handed out already: as this row, or as another one of the same message, which
+  /// came to be when its sender was refused after a write that took place; one row is enough then.
+  private func isOnItsWay(_ row: StoredMessage, in slot: DeviceSlot) -> Bool {
+    guard let handed = slot.inFlight.find(row.key) else { return slot.isHeld(row.number) }
+    if handed.number == row.number { return true }
+    if case .failed = handed.write { return false }
+    end(Downstream(row), .collapsed)
+    return true
   }
 
   /// - Returns: False when the stream has no room for all of it.
@@ -95,9 +105,7 @@ extension Shard {
       isMixed
       ? page.messages.filter(\.highPriority) + page.messages.filter { !$0.highPriority } : page.messages
     for row in rows {
-      if slot.settling.contains(row.number) || slot.inFlight.contains(row.key) || slot.isHeld(row.number) {
-        continue
-      }
+      if slot.settling.contains(row.number) || isOnItsWay(row, in: slot) { continue }
       // One message always fits; the acks of what is on its way bring the rest.
       guard slot.inFlight.count < tuning.deviceWindow,
         slot.inFlight.isEmpty || slot.stream.backlogBytes < limits.writeBacklogBytesMax / 2
