@@ -86,7 +86,7 @@ extension Shard {
   /// Whether the message of this row was handed out already: as this row, or as another one of the same message, which
   /// came to be when its sender was refused after a write that took place; one row is enough then.
   private func isOnItsWay(_ row: StoredMessage, in slot: DeviceSlot) -> Bool {
-    guard let handed = slot.inFlight.find(row.key) else { return false }
+    guard let handed = slot.inFlight.find(row.key) else { return slot.isHeld(row.number) }
     if handed.number == row.number { return true }
     if case .failed = handed.write { return false }
     end(Downstream(row), .collapsed)
@@ -105,9 +105,7 @@ extension Shard {
       isMixed
       ? page.messages.filter(\.highPriority) + page.messages.filter { !$0.highPriority } : page.messages
     for row in rows {
-      if slot.settling.contains(row.number) || isOnItsWay(row, in: slot) || slot.isHeld(row.number) {
-        continue
-      }
+      if slot.settling.contains(row.number) || isOnItsWay(row, in: slot) { continue }
       // One message always fits; the acks of what is on its way bring the rest.
       guard slot.inFlight.count < tuning.deviceWindow,
         slot.inFlight.isEmpty || slot.stream.backlogBytes < limits.writeBacklogBytesMax / 2
