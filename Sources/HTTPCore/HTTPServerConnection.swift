@@ -41,6 +41,9 @@ package final class HTTPServerConnection {
   /// No request will come any more; close when the output is written.
   package var isDone: Bool { state == .closed }
 
+  /// Whether a request is being read or awaits its answer.
+  package var isBusy: Bool { state == .head || state == .body || state == .answer }
+
   /// False while enough bytes are held behind a request that is being answered.
   package var wantsRead: Bool {
     state != .closed && !peerEnded && (state != .answer || held.count < limits.heldBytesMax)

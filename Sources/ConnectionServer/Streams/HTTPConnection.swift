@@ -6,24 +6,35 @@ import Seams
 
 /// One HTTP/1.1 connection of the server: bytes to the machine, requests to a handler, answers back.
 final class HTTPConnection: ChannelDelegate {
-  typealias Handler = @Sendable (HTTPRequest) async -> HTTPResponse
-
-  private let loop: EventLoop
+  let loop: EventLoop
+  private let worker: LoopWorker
   private let channel: Channel
   private let machine: HTTPServerConnection
-  private let handler: Handler
+  private let handler: any HTTPHandler
   private var timer: LoopTimer?
+  /// Of the request that is being answered.
+  private var number = 0
+  private var waiting: HTTPRequest?
+  private var isRunning = false
   private var isEnded = false
 
-  init(loop: EventLoop, channel: Channel, limits: HTTPLimits, handler: @escaping Handler) {
-    self.loop = loop
+  /// - Parameter isAdmin: The connection is served to the end of a drain, so that it can be watched.
+  init(
+    worker: LoopWorker, channel: Channel, limits: HTTPLimits, handler: any HTTPHandler, isAdmin: Bool = false
+  ) {
+    self.worker = worker
+    loop = worker.loop
     self.channel = channel
     self.handler = handler
-    machine = HTTPServerConnection(limits: limits, now: loop.now)
+    machine = HTTPServerConnection(limits: limits, now: worker.loop.now)
+    if !isAdmin { worker.httpConnections[ObjectIdentifier(self)] = self }
+    channel.closesOnInputEnd = false
     channel.delegate = self
     channel.start()
     armTimer()
   }
+
+  // MARK: From the channel
 
   func received(_ bytes: UnsafeRawBufferPointer) {
     guard !isEnded else { return }
@@ -33,18 +44,36 @@ final class HTTPConnection: ChannelDelegate {
     if !isEnded, !machine.wantsRead { channel.pauseReading() }
   }
 
-  private func run(_ request: HTTPRequest) {
-    let (handler, loop) = (handler, loop)
-    let me = Handover(self)
-    // The edge between loops and async code: one task a request of this slow path.
-    Task {
-      let response = await handler(request)
-      loop.submit { me.value.answered(response) }
-    }
+  func inputEnded() {
+    machine.receiveEnd(wall: loop.wall)
+    flush()
   }
 
-  private func answered(_ response: HTTPResponse) {
+  func ended(_ reason: ChannelEnd) { finish() }
+
+  /// Answers what is asked already and closes.
+  func drain() {
     guard !isEnded else { return }
+    machine.drain()
+    flush()
+  }
+
+  /// Whether a request is read or answered.
+  var isBusy: Bool { !isEnded && machine.isBusy }
+
+  /// Closes now, with what was answered.
+  func close() {
+    guard !isEnded else { return }
+    channel.close()
+    finish()
+  }
+
+  // MARK: From replies
+
+  func awaits(_ number: Int) -> Bool { !isEnded && number == self.number }
+
+  func answer(_ number: Int, _ response: HTTPResponse) {
+    guard awaits(number) else { return }
     let next = machine.respond(response, now: loop.now, wall: loop.wall)
     flush()
     guard !isEnded else { return }
@@ -53,12 +82,38 @@ final class HTTPConnection: ChannelDelegate {
     if let next { run(next) }
   }
 
+  func upgrade(_ number: Int, _ response: HTTPResponse) -> (channel: Channel, unread: [UInt8])? {
+    guard awaits(number), response.status == 101 else { return nil }
+    _ = machine.respond(response, now: loop.now, wall: loop.wall)
+    flush()
+    channel.delegate = nil
+    channel.closesOnInputEnd = true
+    channel.resumeReading()
+    finish()
+    return (channel, machine.takeHeld())
+  }
+
+  // MARK: Helpers
+
+  /// Hands requests over one after the other; a handler that answers at once must not call back into here.
+  private func run(_ first: HTTPRequest) {
+    waiting = first
+    guard !isRunning else { return }
+    isRunning = true
+    while !isEnded, let request = waiting {
+      waiting = nil
+      number += 1
+      handler.handle(request, on: worker, HTTPReply(self, number: number))
+    }
+    isRunning = false
+  }
+
   private func flush() {
     if !machine.output.isEmpty {
       machine.output.bytes.withUnsafeBytes { channel.send($0) }
       machine.output.removeAll()
     }
-    if machine.isDone {
+    if machine.isDone, !isEnded {
       channel.close()
       finish()
     }
@@ -76,11 +131,10 @@ final class HTTPConnection: ChannelDelegate {
     }
   }
 
-  func ended(_ reason: ChannelEnd) { finish() }
-
   private func finish() {
     isEnded = true
     timer?.cancel()
     timer = nil
+    worker.httpConnections[ObjectIdentifier(self)] = nil
   }
 }

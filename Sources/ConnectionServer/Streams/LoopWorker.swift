@@ -10,6 +10,8 @@ final class LoopWorker: @unchecked Sendable {
   let index: Int
   let shard: Shard
   var connections: [UInt32: XMPPConnection] = [:]
+  /// Those of the HTTPS listener, for a drain.
+  var httpConnections: [ObjectIdentifier: HTTPConnection] = [:]
   var listeners: [TCPListener] = []
   private var driver: ShardDriver?
 
