@@ -24,13 +24,10 @@ struct V1Mapping {
     arena = ByteWriter(capacity: source.count + 256)
   }
 
-  mutating func send(messageID: String) throws(V1Fault) -> V1Send {
+  mutating func send() throws(V1Fault) -> V1Send {
     let (target, from, installation) = try target()
     try checkRules()
-    let idStart = arena.count
-    arena.append(jsonEscaped: messageID)
-    let id = JSONString(start: idStart, end: arena.count, decodedCount: messageID.utf8.count)
-    let reply = ReplyIDs(messageID: id, from: from)
+    let reply = ReplyIDs(messageID: JSONString(start: 0, end: 0, decodedCount: 0), from: from)
 
     let hasAndroid = reader.member(.android) != nil
     var draft = try content(reply, target, android: hasAndroid)

@@ -1,3 +1,4 @@
+import Bytes
 import Glibc
 import JSONCore
 package import PushModel
@@ -16,6 +17,17 @@ package struct V1Send: Sendable {
   package var text: [UInt8]
   /// Set when the target is an installation id: the token has to be found first.
   package var installation: String?
+
+  /// Puts an id where the draft finds it.
+  ///
+  /// - Parameter id: What repeats are known by, and the last part of the message's name.
+  package mutating func setMessageID(_ id: String) {
+    let start = text.count
+    var writer = ByteWriter(capacity: id.utf8.count)
+    writer.append(jsonEscaped: id)
+    text.append(contentsOf: writer.bytes)
+    draft.setMessageID(JSONString(start: start, end: text.count, decodedCount: id.utf8.count))
+  }
 
   /// Names the registration that the installation id stands for.
   package mutating func setToken(_ token: String) {
@@ -48,14 +60,10 @@ package struct V1Reader: Sendable {
     found = Array(repeating: -1, count: V1Key.allCases.count)
   }
 
-  /// Reads one body.
+  /// Reads one body; the message has no id yet.
   ///
-  /// - Parameters:
-  ///   - messageID: What repeats are known by, and the last part of the message's name.
-  ///   - wall: For `apns-expiration`, which is a point in time.
-  package mutating func read(
-    _ text: UnsafeRawBufferPointer, messageID: String, wall: WallTime
-  ) -> V1Reading {
+  /// - Parameter wall: For `apns-expiration`, which is a point in time.
+  package mutating func read(_ text: UnsafeRawBufferPointer, wall: WallTime) -> V1Reading {
     do throws(JSONFault) {
       try document.read(text)
     } catch {
@@ -74,7 +82,7 @@ package struct V1Reader: Sendable {
     guard violations.isEmpty else { return .fault(violationFault()) }
     do throws(V1Fault) {
       var mapping = V1Mapping(self, text, wall: wall)
-      return .send(try mapping.send(messageID: messageID))
+      return .send(try mapping.send())
     } catch {
       return .fault(error)
     }
