@@ -36,7 +36,7 @@ package struct HTTPWriter: Sendable {
     if hasBody && !isHead { output.append(response.body) }
   }
 
-  static func appendStatusLine(_ status: Int, to output: inout ByteWriter) {
+  package static func appendStatusLine(_ status: Int, to output: inout ByteWriter) {
     output.append("HTTP/1.1 ")
     output.append(decimal: Int64(status))
     output.append(byte: 0x20)
@@ -44,7 +44,7 @@ package struct HTTPWriter: Sendable {
     output.append("\r\n")
   }
 
-  static func append(_ name: String, _ value: String, to output: inout ByteWriter) {
+  package static func append(_ name: String, _ value: String, to output: inout ByteWriter) {
     appendSafe(name, to: &output)
     output.append(": ")
     appendSafe(value, to: &output)
