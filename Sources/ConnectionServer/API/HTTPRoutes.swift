@@ -34,7 +34,12 @@ struct HTTPRoutes: Sendable {
     case .topicAdd, .topicRemove, .importTokens, .joinTopic, .leaveTopic, .tokenInfo:
       return await instances.answer(route, values, request)
     case .changeGroup, .findGroup, .changeGroupGCM, .findGroupGCM: return await groups.answer(route, request)
-    default: return APIResponse.notFound("There is nothing at this path.").http
+    case .description:
+      let host = request.fields["host"] ?? "localhost"
+      return APIResponse.json(OpenAPIDocument.json(server: "https://\(host)")).http
+    case .sendV1, .sendLegacy, .sendLegacyGCM, .batch:
+      // The front door answers them on the loop.
+      return APIResponse.notFound("There is nothing at this path.").http
     }
   }
 }
