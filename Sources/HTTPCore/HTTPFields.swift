@@ -38,9 +38,9 @@ package struct HTTPFields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
     let start = bytes.count
     if bytes.capacity == 0 { bytes.reserveCapacity(512) }
     for byte in name { bytes.append(byte | ((65...90).contains(byte) ? 0x20 : 0)) }
-    let first = value.firstIndex { $0 != 0x20 && $0 != 0x09 } ?? value.endIndex
-    let last = value.lastIndex { $0 != 0x20 && $0 != 0x09 } ?? value.startIndex
-    let trimmed = first <= last ? value[first...last] : value[first..<first]
+    var trimmed = value[...]
+    while let byte = trimmed.first, byte == 0x20 || byte == 0x09 { trimmed.removeFirst() }
+    while let byte = trimmed.last, byte == 0x20 || byte == 0x09 { trimmed.removeLast() }
     bytes.append(contentsOf: trimmed)
     if places.capacity == 0 { places.reserveCapacity(12) }
     places.append(Place(start: start, nameCount: name.count, valueCount: trimmed.count))
