@@ -62,6 +62,7 @@ let package = Package(
     library("PushModel", ["JSONCore", "Bytes", "Seams"]),
     library("DeliveryCore", ["PushModel", "Bytes", "Seams"]),
     library("PushXMPP", ["XMPPCore", "PushModel", "XMLCore", "JSONCore", "Bytes"]),
+    library("PushHTTP", ["HTTPCore", "PushModel", "JSONCore", "Bytes", "Seams"]),
 
     // Ports
     library("Stores", ["PushModel", "Bytes", "Seams"]),
@@ -85,7 +86,7 @@ let package = Package(
       "ConnectionServer",
       [
         "Connections", "StoreSQLite", "Stores", "EventLoops", "Telemetry", "TLSCore", "HTTPCore",
-        "XMPPCore", "XMLCore", "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes",
+        "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP", "PushModel", "DeliveryCore", "JSONCore", "Bytes",
         "Seams", "CLinux",
       ]),
     library(
@@ -144,6 +145,7 @@ let package = Package(
     tests("DeliveryCoreTests", ["DeliveryCore", "PushModel", "Bytes", "Seams"]),
     tests(
       "PushXMPPTests", ["PushXMPP", "XMPPCore", "XMLCore", "PushModel", "JSONCore", "Bytes"]),
+    tests("PushHTTPTests", ["PushHTTP", "HTTPCore", "PushModel", "JSONCore", "Bytes", "Seams"]),
     program(
       "store-crasher", ["StoreSQLite", "Stores", "PushModel", "Bytes", "Seams"],
       path: "Tests/StoreCrasher"),

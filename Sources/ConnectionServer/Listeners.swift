@@ -24,11 +24,7 @@ struct Listeners: Sendable {
     let configuration = context.configuration
     let hosts = Self.addresses(of: configuration.host)
     let xmpp = try await openXMPP(hosts, configuration.xmppPort)
-    let routes = HTTPRoutes(
-      registrations: RegistrationAPI(context: context),
-      subscriptions: TopicSubscriptionAPI(context: context))
-    let https = try await openHTTP(
-      hosts, configuration.httpsPort, AsyncHTTPHandler { await routes.answer(APIRequest($0)).http }, workers)
+    let https = try await openHTTP(hosts, configuration.httpsPort, FrontDoor(context: context), workers)
     let adminPort = try await openAdmin(
       Self.addresses(of: "localhost"), configuration.adminPort,
       AsyncHTTPHandler { await admin.answer(APIRequest($0)).http })

@@ -22,6 +22,7 @@ enum Arrows {
       "PushModel": basics.union(["JSONCore"]),
       "DeliveryCore": basics.union(["PushModel"]),
       "PushXMPP": basics.union(["XMPPCore", "XMLCore", "PushModel", "JSONCore"]),
+      "PushHTTP": basics.union(["HTTPCore", "PushModel", "JSONCore"]),
       // Port: knows messages, never stanzas or sockets.
       "Stores": basics.union(["PushModel"]),
       // Loops
@@ -31,7 +32,7 @@ enum Arrows {
       "StoreSQLite": basics.union(["Stores", "PushModel", "Telemetry", "CSQLite", "CLinux"]),
       "Connections": client.subtracting(["Connections"]).union(["HTTPCore"]),
       // Products: client and device know nothing of the server.
-      "ConnectionServer": client.union(["HTTPCore", "Stores", "StoreSQLite", "CLinux"]),
+      "ConnectionServer": client.union(["HTTPCore", "PushHTTP", "Stores", "StoreSQLite", "CLinux"]),
       "StreamClient": client,
       "DeviceRuntime": client.union(["HTTPCore"]),
       // Programs

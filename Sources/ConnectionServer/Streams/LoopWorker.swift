@@ -14,6 +14,8 @@ final class LoopWorker: @unchecked Sendable {
   var httpConnections: [ObjectIdentifier: HTTPConnection] = [:]
   var listeners: [TCPListener] = []
   private var driver: ShardDriver?
+  /// Sends over HTTP.
+  private(set) lazy var sendDoor = SendDoor(context: context, shard: shard)
 
   init(loop: EventLoop, context: ServerContext, shard: Shard) {
     self.loop = loop
