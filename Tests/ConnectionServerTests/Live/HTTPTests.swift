@@ -88,7 +88,7 @@ import Testing
 
   /// Time moved by hand: a client that sends too slowly is answered 408, one that is idle is closed.
   @Test func slowAndIdleConnectionsAreGivenUp() async throws {
-    let clock = ManualTime()
+    let clock = ManualTime(wall: SystemTime().wall)
     let directory = try TemporaryDirectory()
     var configuration = ServerConfiguration()
     configuration.dataDirectory = directory.path
