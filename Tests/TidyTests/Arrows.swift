@@ -33,7 +33,7 @@ enum Arrows {
       "Connections": client.subtracting(["Connections"]).union(["HTTPCore"]),
       // Products: client and device know nothing of the server.
       "ConnectionServer": client.union(["HTTPCore", "PushHTTP", "Stores", "StoreSQLite", "CLinux"]),
-      "StreamClient": client,
+      "StreamClient": client.union(["CCurl"]),
       "DeviceRuntime": client.union(["HTTPCore"]),
       // Programs
       "WeirCommand": client.union([
