@@ -40,7 +40,9 @@ struct Listeners: Sendable {
     let tls = tls
     return try await open("xmpp", hosts, wanted, on: workers) { worker, accepted in
       // A connection that cannot be set up is closed already.
-      guard let channel = try? Channel(accepting: accepted, context: tls.xmpp, on: worker.loop) else { return }
+      guard let channel = try? Channel(accepting: accepted, context: tls.xmpp, on: worker.loop) else {
+        return
+      }
       _ = XMPPConnection(worker: worker, channel: channel)
     }
   }
@@ -50,7 +52,9 @@ struct Listeners: Sendable {
   ) async throws -> Int {
     let (tls, limits) = (tls, httpLimits)
     return try await open("https", hosts, wanted, on: workers) { worker, accepted in
-      guard let channel = try? Channel(accepting: accepted, context: tls.https, on: worker.loop) else { return }
+      guard let channel = try? Channel(accepting: accepted, context: tls.https, on: worker.loop) else {
+        return
+      }
       _ = HTTPConnection(worker: worker, channel: channel, limits: limits, handler: handler)
     }
   }

@@ -9,10 +9,12 @@ final class FrontDoor: HTTPHandler {
   private let context: ServerContext
   private let table = RouteTable()
   private let slow: HTTPRoutes
+  private let crossOrigin: CrossOrigin
 
   init(context: ServerContext) {
     self.context = context
     slow = HTTPRoutes(context: context)
+    crossOrigin = CrossOrigin(origin: context.configuration.registrationOrigin)
   }
 
   func handle(_ request: HTTPRequest, on worker: LoopWorker, _ reply: HTTPReply) {
@@ -32,12 +34,15 @@ final class FrontDoor: HTTPHandler {
       let boundary = "batch_\(worker.shard.numbers.next(worker.shard.wall))"
       BatchDoor.run(request, worker.sendDoor, table, boundary: boundary) { reply.send($0) }
     case .found(let route, let values):
-      let (slow, loop, waiting) = (slow, worker.loop, Handover(reply))
+      let (slow, crossOrigin, loop, waiting) = (slow, crossOrigin, worker.loop, Handover(reply))
       // Not a message: a task costs nothing here that anybody would feel.
       Task {
-        let response = await slow.answer(route, values, request)
-        loop.submit { waiting.value.send(response) }
+        var response = await slow.answer(route, values, request)
+        crossOrigin.mark(&response, target.path)
+        loop.submit { [response] in waiting.value.send(response) }
       }
+    case .otherMethods(let methods) where request.method == "OPTIONS":
+      reply.send(crossOrigin.options(methods, target.path, request))
     case .otherMethods(let methods):
       reply.send(APIResponse.methodNotAllowed(methods.joined(separator: ", ")).http)
     case .unknown: reply.send(APIResponse.notFound("There is nothing at this path.").http)

@@ -78,7 +78,9 @@ final class SendDoor: SenderStream {
       fail(fault)
     case .send(var send):
       let number = shard.numbers.next(shard.wall)
-      let id = given ?? (send.draft.isForTopic ? MessageNames.many(number) : MessageNames.single(number, wall: shard.wall))
+      let id =
+        given
+        ?? (send.draft.isForTopic ? MessageNames.many(number) : MessageNames.single(number, wall: shard.wall))
       send.setMessageID(id)
       begin(send, id, project, sender, isPretty, sink)
     }
@@ -157,7 +159,9 @@ final class SendDoor: SenderStream {
       sink(response)
     case .send(var send):
       let isTopic = send.draft.isForTopic
-      let id = send.messageID ?? (isTopic ? MessageNames.many(number) : MessageNames.single(number, wall: shard.wall))
+      let id =
+        send.messageID
+        ?? (isTopic ? MessageNames.many(number) : MessageNames.single(number, wall: shard.wall))
       var form: HTTPSend.Form
       var ids = [id]
       if let tokens = send.tokens {
