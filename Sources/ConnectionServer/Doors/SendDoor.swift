@@ -1,5 +1,4 @@
 import Bytes
-import EventLoops
 import HTTPCore
 import JSONCore
 import PushHTTP
@@ -27,6 +26,8 @@ final class SendDoor: SenderStream {
   private var v1Reader: V1Reader
   private var legacyReader: LegacyReader
   private var grants = BearerCache()
+  private var findings: [UInt64: Finding] = [:]
+  private var lastFinding: UInt64 = 0
   private let bearers: BearerCheck
 
   init(context: ServerContext, shard: Shard) {
@@ -109,7 +110,7 @@ final class SendDoor: SenderStream {
     _ sink: @escaping (HTTPResponse) -> Void
   ) {
     if let installation = reading.installation {
-      return findToken(of: installation, reading, id, project, sender, isPretty, sink)
+      return find(Finding(reading, installation, id, project, sender, isPretty, sink))
     }
     submit(
       HTTPSend(
@@ -117,31 +118,57 @@ final class SendDoor: SenderStream {
         project: project, sender: sender, received: shard.now, multicastID: 0, messageIDs: [id], sink: sink))
   }
 
-  /// An installation id is the part of a token before its colon.
-  private func findToken(
-    of installation: String, _ reading: V1Send, _ id: String, _ project: Project, _ sender: SenderState,
-    _ isPretty: Bool, _ sink: @escaping (HTTPResponse) -> Void
-  ) {
-    let (post, index) = (context.post, shard.index)
-    // Touched on this loop alone, which the answer of the store comes back to.
-    let waiting = Handover((reading: reading, sink: sink, door: self))
-    pendingCount += 1
-    context.store.registrations(sender: project.sender, after: installation + ":", max: 1) { result in
-      post.post(
-        .perform { _ in
-          let door = waiting.value.door
-          door.pendingCount -= 1
-          guard case .success(let found) = result else {
-            return waiting.value.sink(V1Answer.fault(.unavailable(), isPretty: isPretty))
-          }
-          guard let token = found.first?.token, token.hasPrefix(installation + ":") else {
-            return waiting.value.sink(V1Answer.fault(.unregistered, isPretty: isPretty))
-          }
-          var reading = waiting.value.reading
-          reading.setToken(token)
-          door.begin(reading, id, project, sender, isPretty, waiting.value.sink)
-        }, to: index)
+  /// A message whose installation id is looked up.
+  private final class Finding {
+    var reading: V1Send
+    let installation: String
+    let id: String
+    let project: Project
+    let sender: SenderState
+    let isPretty: Bool
+    let sink: (HTTPResponse) -> Void
+
+    init(
+      _ reading: V1Send, _ installation: String, _ id: String, _ project: Project, _ sender: SenderState,
+      _ isPretty: Bool, _ sink: @escaping (HTTPResponse) -> Void
+    ) {
+      self.reading = reading
+      self.installation = installation
+      self.id = id
+      self.project = project
+      self.sender = sender
+      self.isPretty = isPretty
+      self.sink = sink
     }
+  }
+
+  /// An installation id is the part of a token before its colon.
+  private func find(_ finding: Finding) {
+    let (post, index, stream) = (context.post, shard.index, reference.stream)
+    lastFinding &+= 1
+    let number = lastFinding
+    findings[number] = finding
+    pendingCount += 1
+    context.store.registrations(
+      sender: finding.project.sender, after: finding.installation + ":", max: 1
+    ) { result in
+      let token = result.map { $0.first?.token }
+      post.post(.perform { ($0.senderStreams[stream] as? SendDoor)?.found(number, token) }, to: index)
+    }
+  }
+
+  private func found(_ number: UInt64, _ result: Result<String?, StoreFault>) {
+    guard let finding = findings.removeValue(forKey: number) else { return }
+    pendingCount -= 1
+    guard case .success(let token) = result else {
+      return finding.sink(V1Answer.fault(.unavailable(), isPretty: finding.isPretty))
+    }
+    guard let token, token.hasPrefix(finding.installation + ":") else {
+      return finding.sink(V1Answer.fault(.unregistered, isPretty: finding.isPretty))
+    }
+    finding.reading.setToken(token)
+    begin(
+      finding.reading, finding.id, finding.project, finding.sender, finding.isPretty, finding.sink)
   }
 
   // MARK: Legacy HTTP
