@@ -171,7 +171,7 @@ let package = Package(
       "ConnectionServerTests",
       [
         "ConnectionServer", "TestKit", "Connections", "Stores", "StoreSQLite", "EventLoops",
-        "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore", "PushXMPP", "PushModel",
+        "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP", "PushModel",
         "DeliveryCore", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
     tests(

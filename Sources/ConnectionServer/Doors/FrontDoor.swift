@@ -1,8 +1,8 @@
-import Seams
 import Connections
 import EventLoops
 import HTTPCore
 import PushHTTP
+import Seams
 
 /// Answers the HTTPS listener: sends on the loop they came on, everything else in a task.
 final class FrontDoor: HTTPHandler {
@@ -25,21 +25,21 @@ final class FrontDoor: HTTPHandler {
     case .found(.sendV1, let values):
       worker.sendDoor.sendV1(
         project: values.first ?? "", request.fields, query: target.query, isPretty: target.isPretty,
-        request.body
-      ) { reply.send($0) }
+        request.body, HTTPSink(reply, .sendV1, on: worker))
     case .found(.sendLegacy, _), .found(.sendLegacyGCM, _):
-      worker.sendDoor.sendLegacy(request.fields, request.body) { reply.send($0) }
+      worker.sendDoor.sendLegacy(request.fields, request.body, HTTPSink(reply, .sendLegacy, on: worker))
     case .found(.batch, _):
       // No body holds a number that was never used.
       let boundary = "batch_\(worker.shard.numbers.next(worker.shard.wall))"
-      BatchDoor.run(request, worker.sendDoor, table, boundary: boundary) { reply.send($0) }
+      BatchDoor.run(request, worker.sendDoor, table, boundary: boundary, HTTPSink(reply, .batch, on: worker))
     case .found(let route, let values):
-      let (slow, crossOrigin, loop, waiting) = (slow, crossOrigin, worker.loop, Handover(reply))
+      let waiting = Handover(HTTPSink(reply, route, on: worker))
+      let (slow, crossOrigin, loop) = (slow, crossOrigin, worker.loop)
       // Not a message: a task costs nothing here that anybody would feel.
       Task {
         var response = await slow.answer(route, values, request)
         crossOrigin.mark(&response, target.path)
-        loop.submit { [response] in waiting.value.send(response) }
+        loop.submit { [response] in waiting.value(response) }
       }
     case .otherMethods(let methods) where request.method == "OPTIONS":
       reply.send(crossOrigin.options(methods, target.path, request))

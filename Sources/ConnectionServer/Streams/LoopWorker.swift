@@ -15,6 +15,7 @@ final class LoopWorker: @unchecked Sendable {
   var listeners: [TCPListener] = []
   private var driver: ShardDriver?
   /// Sends over HTTP.
+  private(set) lazy var httpMeter = HTTPMeter(context.metrics)
   private(set) lazy var sendDoor = SendDoor(context: context, shard: shard)
 
   init(loop: any Loop, context: ServerContext, shard: Shard) {
