@@ -67,6 +67,9 @@ package enum LimitSettings {
     Entry(
       "login-failures-per-minute", .number(\.loginFailuresPerAddressPerMinuteMax),
       "failed logins of an address before further ones wait"),
+    Entry(
+      "assertion-leeway-seconds", .number(\.assertionLeewaySeconds),
+      "how far clocks of service accounts may run ahead"),
     Entry("keepalive-seconds", .seconds(\.keepaliveIdle), "silence after which a space is sent"),
     Entry("dead-seconds", .seconds(\.deadAfter), "silence after which a peer is given up"),
     Entry("http-head-bytes", .number(\.httpHeadBytesMax), "first line and headers of a request, bytes"),
@@ -114,6 +117,8 @@ package enum LimitSettings {
   ]
 
   private static let targets: [Entry] = [
+    Entry("batch-requests", .number(\.batchRequestsMax), "requests in one batch"),
+    Entry("topic-batch-tokens", .number(\.topicBatchTokensMax), "tokens in one batchAdd or batchRemove"),
     Entry("registration-ids", .number(\.registrationIDsMax), "tokens in one registration_ids"),
     Entry("topics-per-token", .number(\.topicsPerTokenMax), "topics of a registration"),
     Entry(

@@ -61,14 +61,15 @@ extension Shard {
       return send(.repeated(key, origin), to: taker)
     }
     scratch.json.removeAll()
-    DeviceMessageWriter.appendTail(draft, of: text, sentTime: wall, to: &scratch.json)
-    let isStored = draft.timeToLive > 0
+    PlatformTails.append(draft, of: text, sentTime: wall, to: &scratch.json)
+    let timeToLive = draft.variants.map(\.draft.timeToLive).reduce(draft.timeToLive, max)
+    let isStored = timeToLive > 0
     let job = FanoutJob(
       number: MessageNumber(numbers.next(wall)), key: key, sender: sender.sender, audience: audience,
       onlyApp: draft.restrictedPackageName?.string(in: text),
       collapseKey: draft.collapseKey?.string(in: text), begun: wall,
       // With a time to live of 0 it is for those who are connected when their turn comes.
-      expires: wall + (isStored ? .seconds(draft.timeToLive) : tuning.fanoutNowMax), isStored: isStored,
+      expires: wall + (isStored ? .seconds(timeToLive) : tuning.fanoutNowMax), isStored: isStored,
       highPriority: draft.priority == .high, tail: Array(scratch.json.bytes))
     send(.fanout(FanoutSend(job, origin: origin)), to: fanoutHome)
   }
@@ -196,11 +197,12 @@ extension Shard {
       JournalEntry(key: key, sender: sender, device: DeviceNumber(0), state: .stored, at: wall), now: now)
   }
 
-  /// The record of a message for one registration.
+  /// The record of a message for one registration, as its platform gets it.
   func record(
-    _ draft: DownstreamDraft, _ text: UnsafeRawBufferPointer, _ registration: Registration, _ key: MessageKey,
+    _ whole: DownstreamDraft, _ text: UnsafeRawBufferPointer, _ registration: Registration, _ key: MessageKey,
     _ origin: Origin, sender: SenderID, badge: Int64? = nil, receipt: [UInt8]
   ) -> Downstream {
+    let draft = whole.rendered(for: registration.platform)
     scratch.json.removeAll()
     DeviceMessageWriter.append(
       draft, of: text, messageID: key.hash, origin: .sender(sender), category: registration.app,

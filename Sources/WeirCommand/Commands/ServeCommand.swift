@@ -21,9 +21,11 @@ struct ServeCommand: Subcommand {
     Flag("certificate-key", "FILE", "its private key, PEM"),
     Flag("project", "ID", "project made at the first start (default demo)"),
     Flag("sender-id", "N", "its sender id (default 100000000001)"),
+    Flag("registration-origin", "URL", "origin whose pages may register devices (default *, any)"),
     Flag("drain-seconds", "N", "how long a drain may take (default 10)"),
     Flag("limits", "SET", "default, published (the numbers of Google's pages, rates too) or off (no rates)"),
     Flag("limit", "NAME=N", "sets a limit; may be repeated. --limit help lists them"),
+    Flag("test-mode", nil, "accepts any bearer token; for tests of senders only"),
     Flag("log-level", "LEVEL", "trace, debug, info, warning, error or off (default info)"),
     Flag("log-json", nil, "log lines as JSON objects"),
     Flag("print-config", nil, "prints the settings that would be used, and exits"),
@@ -51,8 +53,10 @@ struct ServeCommand: Subcommand {
     configuration.senderID = Int64(
       try arguments.number(
         "sender-id", default: Int(configuration.senderID), in: 1...999_999_999_999_999_999))
+    configuration.registrationOrigin = arguments.text("registration-origin", default: "*")
     configuration.drainDeadline = .seconds(
       try arguments.number("drain-seconds", default: 10, in: 1...3600))
+    configuration.acceptsAnyBearer = arguments.has("test-mode")
     configuration.logLevel = arguments.text("log-level", default: configuration.logLevel)
     configuration.logJSON = arguments.has("log-json")
     switch (arguments.text("certificate"), arguments.text("certificate-key")) {
@@ -111,6 +115,11 @@ struct ServeCommand: Subcommand {
         Task { await server.stop() }
       }
     }
+    if configuration.acceptsAnyBearer {
+      console.say(
+        "weir serve: TEST MODE: any bearer token is accepted. Whoever can connect can send in every project's name."
+      )
+    }
     console.result(server.readyLine)
     await server.waitUntilStopped()
     signals.stop()
@@ -125,7 +134,9 @@ struct ServeCommand: Subcommand {
       .init("admin-port", .number(configuration.adminPort)), .init("loops", .number(configuration.loops)),
       .init("project", .string(configuration.project)),
       .init("sender-id", .string(String(configuration.senderID))),
+      .init("registration-origin", .string(configuration.registrationOrigin)),
       .init("drain-seconds", .number(configuration.drainDeadline.components.seconds)),
+      .init("test-mode", .bool(configuration.acceptsAnyBearer)),
       .init("log-level", .string(configuration.logLevel)), .init("log-json", .bool(configuration.logJSON)),
     ]
     if let certificate = configuration.certificate {
