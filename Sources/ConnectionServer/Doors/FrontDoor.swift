@@ -1,3 +1,4 @@
+import Seams
 import Connections
 import EventLoops
 import HTTPCore
@@ -28,6 +29,10 @@ final class FrontDoor: HTTPHandler {
       ) { reply.send($0) }
     case .found(.sendLegacy, _), .found(.sendLegacyGCM, _):
       worker.sendDoor.sendLegacy(request.fields, request.body) { reply.send($0) }
+    case .found(.batch, _):
+      // No body holds a number that was never used.
+      let boundary = "batch_\(worker.shard.numbers.next(worker.shard.wall))"
+      BatchDoor.run(request, worker.sendDoor, table, boundary: boundary) { reply.send($0) }
     case .found(let route, let values):
       let (slow, crossOrigin, loop, waiting) = (slow, crossOrigin, worker.loop, Handover(reply))
       // Not a message: a task costs nothing here that anybody would feel.
