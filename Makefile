@@ -52,6 +52,7 @@ bench: ## Measure a running server and the cores in a release build (BENCH='--sm
 	swift build -c release --product stream-bench
 	swift build -c release --product weir-bench
 	.build/release/stream-bench $(BENCH)
+	.build/release/stream-bench --http $(BENCH)
 	.build/release/weir-bench $(BENCH)
 
 durability: ## Kill the server with SIGKILL at random points under load and compare both ends (RUNS=20)
