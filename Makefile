@@ -26,7 +26,7 @@ test: ## Run every test, with real clients in Python environments (FILTER=Name f
 	@dev/deps.sh test
 	@dev/python-env.sh
 	swift build --build-tests
-	@# One test at a time: side by side they open so many files that Foundation's Process reads beyond its buffer.
+	@# One test at a time: some measure how long a loop stalls, and some start servers on every core.
 	swift test --skip-build --no-parallel $(if $(FILTER),--filter '$(FILTER)')
 
 check: test check-rest ## Everything the continuous integration runs: test, then check-rest
@@ -55,6 +55,7 @@ bench: ## Measure a running server and the cores in a release build (BENCH='--sm
 	swift build -c release --product stream-bench
 	swift build -c release --product weir-bench
 	.build/release/stream-bench $(BENCH)
+	.build/release/stream-bench --http $(BENCH)
 	.build/release/weir-bench $(BENCH)
 
 simulate: ## Run seeds of the whole system on a virtual clock, each twice (SEEDS=1...200, or SEED=n for a trace)

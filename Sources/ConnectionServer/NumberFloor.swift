@@ -13,22 +13,25 @@ enum NumberFloor {
   private static let ahead: Duration = .seconds(60)
   private static let near: Duration = .seconds(30)
 
-  /// Reads where numbers begin, and reserves the time ahead.
-  static func take(from store: any Store, now: WallTime) async throws(StoreFault) -> WallTime {
+  /// Reserves the time ahead.
+  ///
+  /// - Returns: How far the time in numbers must be ahead of the clock, the same for all loops, so that of two messages the
+  ///   later one has the higher number whatever loop it came on.
+  static func take(from store: any Store, now: WallTime) async throws(StoreFault) -> Duration {
     var floor = WallTime(ms: 0)
     if let kept = try await store.setting(setting), kept.count == 8 {
       floor = WallTime(ms: kept.reduce(Int64(0)) { $0 << 8 | Int64($1) } & Int64.max)
     }
     try await save(max(floor, now) + ahead, in: store)
-    return floor
+    return .milliseconds(max(0, floor.ms - now.ms))
   }
 
   /// Moves the time in the store on, until the task is cancelled.
   static func keep(_ context: ServerContext) async {
-    var reserved = context.time.wall + ahead
+    var reserved = context.time.wall + context.numbersAhead + ahead
     while !Task.isCancelled {
       do { try await context.time.sleep(for: .seconds(5)) } catch { return }
-      let now = max(context.time.wall, context.numberFloor)
+      let now = context.time.wall + context.numbersAhead
       guard now + near >= reserved else { continue }
       do {
         try await save(now + ahead, in: context.store)

@@ -25,7 +25,7 @@ package final class ServerCore: Sendable {
       configuration: configuration, limits: limits, tuning: tuning, store: ready.store,
       accounts: ready.accounts, keys: ready.keys, credentials: ready.credentials, time: time,
       metrics: Metrics(), log: log, shardCount: loops.count, post: mailboxes,
-      numberFloor: ready.numberFloor)
+      numbersAhead: ready.numbersAhead)
   }
 
   /// Puts a shard on every loop.

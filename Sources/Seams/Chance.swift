@@ -22,19 +22,20 @@ package struct SeededChance: RandomNumberGenerator, Sendable {
 /// loop) take distinct `node` values.
 package struct NumberMaker: Sendable {
   private let node: UInt64
-  private var last: UInt64
+  private let ahead: Duration
+  private var last: UInt64 = 0
 
   /// - Parameters:
   ///   - node: 0 to 1023.
-  ///   - floor: All numbers lie above those of this time.
-  package init(node: Int, floor: WallTime = WallTime(ms: 0)) {
+  ///   - ahead: How far the time in the numbers is ahead of the clock's.
+  package init(node: Int, ahead: Duration = .zero) {
     precondition((0..<1024).contains(node), "node numbers have 10 bits")
     self.node = UInt64(node)
-    last = Self.clock(floor)
+    self.ahead = ahead
   }
 
   package mutating func next(_ now: WallTime) -> UInt64 {
-    last = max(last &+ 1, Self.clock(now))
+    last = max(last &+ 1, Self.clock(now + ahead))
     let ms = last >> 12
     return (ms << 22 | node << 12 | last & 0xFFF) & 0x7FFF_FFFF_FFFF_FFFF
   }

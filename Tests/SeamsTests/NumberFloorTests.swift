@@ -1,21 +1,15 @@
 import Seams
 import Testing
 
-@Suite struct NumberFloorTests {
-  @Test func numbersLieAboveThoseOfTheFloorThoughTheClockIsBehindIt() {
-    let floor = WallTime(ms: 1_800_000_060_000)
-    var earlier = NumberMaker(node: 3)
-    var later = NumberMaker(node: 3, floor: floor)
-    let last = earlier.next(floor)
-    let next = later.next(WallTime(ms: 1_800_000_000_000))
-    #expect(next > last)
-    #expect(later.next(WallTime(ms: 1_800_000_000_000)) > next)
-  }
-
-  @Test func aFloorThatTheClockHasPassedChangesNothing() {
+@Suite struct NumbersAheadTests {
+  @Test func numbersOfAllMakersAreAheadOfTheClockByTheSame() {
     let now = WallTime(ms: 1_800_000_000_000)
-    var without = NumberMaker(node: 0)
-    var with = NumberMaker(node: 0, floor: WallTime(ms: 1_700_000_000_000))
-    #expect(without.next(now) == with.next(now))
+    var plain = NumberMaker(node: 3)
+    var first = NumberMaker(node: 3, ahead: .seconds(60))
+    var second = NumberMaker(node: 4, ahead: .seconds(60))
+    for _ in 0..<5 { _ = first.next(now) }
+    // Also of one that made fewer before.
+    #expect(second.next(now + .milliseconds(5)) > first.next(now + .milliseconds(3)))
+    #expect(second.next(now + .seconds(1)) > plain.next(now + .seconds(60)))
   }
 }

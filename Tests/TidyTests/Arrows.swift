@@ -17,11 +17,12 @@ enum Arrows {
       "JSONCore": ["Bytes"],
       "XMLCore": ["Bytes", "CXML2"],
       "TLSCore": ["Bytes", "COpenSSL"],
-      "HTTPCore": basics.union(["CHTTPParser"]),
+      "HTTPCore": basics.union(["CHTTPParser", "CNghttp2", "CZ"]),
       "XMPPCore": basics.union(["XMLCore"]),
       "PushModel": basics.union(["JSONCore"]),
       "DeliveryCore": basics.union(["PushModel"]),
       "PushXMPP": basics.union(["XMPPCore", "XMLCore", "PushModel", "JSONCore"]),
+      "PushHTTP": basics.union(["HTTPCore", "PushModel", "JSONCore"]),
       // Port: knows messages, never stanzas or sockets.
       "Stores": basics.union(["PushModel"]),
       // Loops
@@ -31,8 +32,8 @@ enum Arrows {
       "StoreSQLite": basics.union(["Stores", "PushModel", "Telemetry", "CSQLite", "CLinux"]),
       "Connections": client.subtracting(["Connections"]).union(["HTTPCore"]),
       // Products: client and device know nothing of the server.
-      "ConnectionServer": client.union(["HTTPCore", "Stores", "StoreSQLite", "CLinux"]),
-      "StreamClient": client,
+      "ConnectionServer": client.union(["HTTPCore", "PushHTTP", "Stores", "StoreSQLite", "CLinux"]),
+      "StreamClient": client.union(["CCurl"]),
       "DeviceRuntime": client.union(["HTTPCore"]),
       // Programs
       "WeirCommand": client.union([
@@ -49,6 +50,8 @@ enum Arrows {
       "TestKit": basics.union([
         "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops", "TLSCore",
         "HTTPCore", "XMLCore", "Stores", "PushModel", "JSONCore",
+        // Processes; a thread of its own that starts them.
+        "CLinux", "Dispatch",
       ]),
     ]
   }()

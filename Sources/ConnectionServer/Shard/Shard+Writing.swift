@@ -43,6 +43,7 @@ extension Shard {
   /// - Parameter isUnknown: The row may be there; then it is treated as one that is.
   private func giveUp(_ record: Downstream, _ isUnknown: Bool) {
     record.write = isUnknown ? .durable : .failed
+    if record.isHeld { _ = devices[record.device]?.dropHeld(record.number) }
     if record.ended != nil {
       if isUnknown {
         settle(record.device, record.number)
@@ -63,6 +64,7 @@ extension Shard {
     guard record.row.device != nil else {
       // Nobody sends a receipt again.
       record.write = .queued
+      if isUnknown { record.mayBeStored = true }
       writing.append(record, handed: true, now: now)
       return
     }
@@ -86,7 +88,7 @@ extension Shard {
         journal(record, state)
       } else {
         note(record, .stored)
-        if !record.handed, let slot = devices[record.device] { fellBehind(slot) }
+        if !record.handed, !record.isHeld, let slot = devices[record.device] { fellBehind(slot) }
       }
     case .overflowed:
       // Accepted and at its end: the row is among the batch's ended ones.
