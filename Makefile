@@ -66,7 +66,7 @@ simulate: ## Run seeds of the whole system on a virtual clock, each twice (SEEDS
 canaries: ## Run the simulator with deliberate faults, which it must catch
 	@dev/deps.sh run
 	swift build -c release --product simulate
-	@for canary in $(CANARIES); do .build/release/simulate --once --canary $$canary --seeds 1...60 || exit 1; done
+	@for canary in $(CANARIES); do .build/release/simulate --once --canary $$canary --seeds 1...100 || exit 1; done
 
 durability: ## Kill the server with SIGKILL at random points under load and compare both ends (RUNS=20)
 	@dev/deps.sh run
