@@ -188,7 +188,8 @@ let package = Package(
       ]),
     tests("WeirCommandTests", ["WeirCommand", "TestKit", "PushModel", "JSONCore", "Bytes", "Seams"]),
     tests(
-      "IntegrationTests", ["TestKit", "ConnectionServer", "StreamClient", "DeviceRuntime", "JSONCore", "weir"]),
+      "IntegrationTests",
+      ["TestKit", "ConnectionServer", "StreamClient", "DeviceRuntime", "JSONCore", "weir"]),
     tests(
       "SimulatorTests",
       ["Simulator", "simulate", "ConnectionServer", "Stores", "PushModel", "DeliveryCore", "Bytes", "Seams"]),

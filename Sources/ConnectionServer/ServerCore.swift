@@ -7,7 +7,9 @@ package import Seams
 package import Stores
 package import Telemetry
 
-/// A server put together on the loops it is given: accounts, shards, mailboxes. No thread, file or listener.
+/// A server put together on the loops it is given: accounts, shards, mailboxes.
+///
+/// No thread, file or listener.
 ///
 /// ``ConnectionServer`` puts it on threads behind sockets, a simulator on a virtual clock behind a virtual network.
 package final class ServerCore: Sendable {
@@ -117,7 +119,9 @@ extension ServerCore {
     return core
   }
 
-  /// Serves a connection that was accepted on a loop, without TLS. On that loop.
+  /// Serves a connection that was accepted on a loop, without TLS.
+  ///
+  /// On that loop.
   package func accept(_ stream: any ByteStream, on loop: Int) {
     _ = XMPPConnection(worker: context.workers[loop], channel: Channel(stream))
   }
@@ -165,7 +169,9 @@ extension ServerCore {
     }
   }
 
-  /// Counts what is in memory. Not while loops run on threads of their own.
+  /// Counts what is in memory.
+  ///
+  /// Not while loops run on threads of their own.
   package func census() -> Census {
     var census = Census()
     for worker in context.workers {
@@ -202,7 +208,9 @@ extension ServerCore {
     return Array(id.utf8).withUnsafeBytes { context.keys.downstream(sender, $0).hash.hex }
   }
 
-  /// The steps of a message that inspection would show, in the order noted. Not while loops run on threads.
+  /// The steps of a message that inspection would show, in the order noted.
+  ///
+  /// Not while loops run on threads.
   package func history(of id: String) -> [MessageState] {
     let sender = SenderID(context.configuration.senderID)
     let key = Array(id.utf8).withUnsafeBytes { context.keys.downstream(sender, $0) }

@@ -62,8 +62,9 @@ extension Shard {
     deliveries.note(record, at: wall)
   }
 
-  /// The same message is handed out again, by another row: its sender was refused, or its id was forgotten, and sent it
-  /// once more. The device acks it once.
+  /// The same message is handed out again, by another row.
+  ///
+  /// Its sender was refused, or its id was forgotten, and sent it once more. The device acks it once.
   private func giveWay(_ old: Downstream) {
     old.handed = false
     if case .failed = old.write { return }
