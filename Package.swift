@@ -177,7 +177,7 @@ let package = Package(
     tests(
       "StreamClientTests",
       [
-        "StreamClient", "ConnectionServer", "TestKit", "Connections", "EventLoops", "TLSCore",
+        "StreamClient", "ConnectionServer", "TestKit", "Connections", "EventLoops", "TLSCore", "HTTPCore",
         "XMPPCore", "XMLCore", "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
     tests(

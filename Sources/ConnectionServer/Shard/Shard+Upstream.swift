@@ -120,7 +120,19 @@ extension Shard {
   func becameDurable(_ record: Upstream) {
     record.write = .durable
     answerUpstream(record, .ack)
-    if record.acked { writing.settleUpstream(record.row.sender, record.row.number, now: now) }
+    if record.acked {
+      writing.settleUpstream(record.row.sender, record.row.number, now: now)
+    } else if let desk = desks[record.row.sender], desk.records[record.row.number] == nil {
+      // Kept by the store alone: a pass over the store that began before may have missed it.
+      fellBehind(desk)
+    }
+  }
+
+  /// The store holds rows that the pass under way, if there is one, is not sure to see.
+  func fellBehind(_ desk: UpstreamDesk) {
+    desk.behind = true
+    if desk.leasing || desk.leasedUpTo != nil { desk.anotherPass = true }
+    leaseIfBehind(desk)
   }
 
   func answerUpstream(_ record: Upstream, _ answer: UpstreamAnswer) {
@@ -167,9 +179,13 @@ extension Shard {
       return
     }
     guard let last = rows.last else {
-      // The end of the store: whatever was left out has been seen.
-      desk.behind = false
+      // The end of the store: whatever was left out before the pass began has been seen.
       desk.leasedUpTo = nil
+      if desk.anotherPass {
+        desk.anotherPass = false
+        return leaseIfBehind(desk)
+      }
+      desk.behind = false
       desk.settledWhileBehind = []
       return
     }

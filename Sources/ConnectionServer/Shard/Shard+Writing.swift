@@ -52,7 +52,8 @@ extension Shard {
       }
     }
     refuse(record, .serviceUnavailable, "The store cannot be written; retry after a second")
-    if isUnknown, record.ended == nil, !record.handed, let slot = devices[record.device] { fellBehind(slot) }
+    // It may have kept the stream waiting for a row.
+    if record.ended == nil, !record.handed, let slot = devices[record.device] { fellBehind(slot) }
   }
 
   private func giveUp(_ record: Upstream, _ isUnknown: Bool) {
@@ -69,10 +70,7 @@ extension Shard {
     answerUpstream(record, .nack(.serviceUnavailable, "The store cannot be written"))
     guard let desk = desks[record.row.sender] else { return }
     desk.drop(record)
-    if isUnknown {
-      desk.behind = true
-      perform([], desk)
-    }
+    if isUnknown { fellBehind(desk) }
   }
 
   private func becameDurable(_ record: Downstream, _ verdict: WriteOutcome.Enqueue) {

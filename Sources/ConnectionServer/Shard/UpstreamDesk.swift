@@ -12,6 +12,8 @@ final class UpstreamDesk {
   var leasing = false
   /// The highest number seen in this pass over the store; rows are leased in number order.
   var leasedUpTo: MessageNumber?
+  /// Rows came while a pass was under way.
+  var anotherPass = false
   /// Done while behind: a lease under way may have seen their rows.
   var settledWhileBehind: Set<MessageNumber> = []
   /// The shard will look whether something is to be handed out again.
