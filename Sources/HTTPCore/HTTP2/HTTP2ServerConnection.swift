@@ -159,12 +159,8 @@ package final class HTTP2ServerConnection {
       output.append(UnsafeRawBufferPointer(start: bytes, count: count))
     }
     checkIdle()
-    if hasFailed || isCutOff {
-      close()
-    } else if nghttp2_session_want_write(session) == 0, nghttp2_session_want_read(session) == 0, phase != .announced
-    {
-      close()
-    }
+    let isQuiet = nghttp2_session_want_write(session) == 0 && nghttp2_session_want_read(session) == 0
+    if hasFailed || isCutOff || (isQuiet && phase != .announced) { close() }
   }
 
   /// Finishes: asks the client for no more streams, later refuses them, and ends when all are answered.
