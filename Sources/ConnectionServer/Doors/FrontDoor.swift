@@ -29,7 +29,8 @@ final class FrontDoor: HTTPHandler {
     case .found(let route, let values)
     where route == .sendV1 || route == .sendLegacy || route == .sendLegacyGCM:
       let found = SendTarget(
-        route: route == .sendV1 ? .sendV1 : .sendLegacy, project: values.first ?? "", query: target.query, isPretty: target.isPretty)
+        route: route == .sendV1 ? .sendV1 : .sendLegacy, project: values.first ?? "", query: target.query,
+        isPretty: target.isPretty)
       worker.sendTargets.keep(found, for: request.target)
       send(request, to: found, on: worker, reply)
     case .found(.batch, _):
