@@ -51,7 +51,9 @@ import Testing
   private func sendLegacy(_ address: ServerAddress, _ body: String) async throws -> TestHTTPAnswer {
     try await address.request(
       "POST", "/fcm/send",
-      headers: ["authorization": "key=\(try address.secret("server-key"))", "content-type": "application/json"],
+      headers: [
+        "authorization": "key=\(try address.secret("server-key"))", "content-type": "application/json",
+      ],
       body: body)
   }
 
