@@ -112,7 +112,7 @@ public final class ConnectionServer: Sendable {
         senderID: project.sender.value, credentials: ready.credentials.directory)
       let server = ConnectionServer(
         addresses: addresses, context: context, loops: loops, tls: tls,
-        keeping: Task { await Housekeeping(context: context).run() })
+        keeping: Task { await core.keepHouse() })
       ending.action = { [weak server] in Task { await server?.stop() } }
       log.info(
         "The server is ready",

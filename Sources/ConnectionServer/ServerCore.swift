@@ -24,7 +24,8 @@ package final class ServerCore: Sendable {
     context = ServerContext(
       configuration: configuration, limits: limits, tuning: tuning, store: ready.store,
       accounts: ready.accounts, keys: ready.keys, credentials: ready.credentials, time: time,
-      metrics: Metrics(), log: log, shardCount: loops.count, post: mailboxes)
+      metrics: Metrics(), log: log, shardCount: loops.count, post: mailboxes,
+      numbersAhead: ready.numbersAhead)
   }
 
   /// Puts a shard on every loop.
@@ -51,6 +52,17 @@ package final class ServerCore: Sendable {
     }
     let fanouts = ready.fanouts
     mailboxes.post(.perform { $0.resumeFanouts(fanouts) }, to: 0)
+  }
+}
+
+extension ServerCore {
+  /// What is done now and then, until the task is cancelled.
+  /// - Parameter pause: Between two sweeps.
+  package func keepHouse(every pause: Duration = .seconds(1)) async {
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { [context] in await NumberFloor.keep(context) }
+      group.addTask { [context] in await Housekeeping(context: context, sweepEvery: pause).run() }
+    }
   }
 }
 
@@ -108,11 +120,6 @@ extension ServerCore {
   /// Serves a connection that was accepted on a loop, without TLS. On that loop.
   package func accept(_ stream: any ByteStream, on loop: Int) {
     _ = XMPPConnection(worker: context.workers[loop], channel: Channel(stream))
-  }
-
-  /// Sweeping and pruning, until the task is cancelled.
-  package func keepHouse(every pause: Duration) async {
-    await Housekeeping(context: context, sweepEvery: pause).run()
   }
 
   /// The whole end of a server, in order.

@@ -114,6 +114,8 @@ final class Upstream: @unchecked Sendable {
   var origin: DeviceOrigin?
   var write: Write
   var acked = false
+  /// A batch with it was given up, and may have been written all the same.
+  var mayBeStored = false
 
   init(_ row: StoredUpstream, origin: DeviceOrigin?, write: Write) {
     self.row = row

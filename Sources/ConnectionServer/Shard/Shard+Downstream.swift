@@ -200,6 +200,8 @@ extension Shard {
       if let record = slot.inFlight.remove(row.key) {
         record.handed = false
         record.ended = row.state
+        // No ack will come for it that makes room for others.
+        pump(slot)
       } else if let record = slot.dropHeld(row.number) {
         record.ended = row.state
       }

@@ -111,6 +111,7 @@ extension Shard {
     case .queued:
       record.write = .withdrawn
       writing.withdrew()
+      if record.mayBeStored { writing.settleUpstream(record.row.sender, record.row.number, now: now) }
     case .submitted: record.acked = true
     case .durable: writing.settleUpstream(record.row.sender, record.row.number, now: now)
     case .withdrawn, .never: break
@@ -138,6 +139,7 @@ extension Shard {
   func answerUpstream(_ record: Upstream, _ answer: UpstreamAnswer) {
     guard let origin = record.origin else { return }
     record.origin = nil
+    if case .nack = answer { send(.forgetUpstream(record.row.key), to: Int(origin.stream.loop)) }
     send(.upstreamAnswer(origin, answer), to: Int(origin.stream.loop))
   }
 

@@ -93,7 +93,7 @@ final class Shard {
     deliveries = DeliveryLog(capacity: tuning.deliveriesKept)
     events = EventRing(capacity: tuning.eventsKept)
     outboxes = Array(repeating: [], count: shardCount)
-    numbers = NumberMaker(node: index % 1024)
+    numbers = NumberMaker(node: index % 1024, ahead: context.numbersAhead)
   }
 
   func home(of device: DeviceNumber) -> Int { Int(device.value.magnitude % UInt64(shardCount)) }
@@ -120,6 +120,7 @@ final class Shard {
       senderStreams[origin.stream.stream]?.answered(origin.slot, answer)
     case .upstream(let record): takeUpstream(record)
     case .repeatedUpstream(let key, let sender, let origin): takeUpstreamRepeat(key, sender, origin)
+    case .forgetUpstream(let key): upstreamSeen.remove(key)
     case .upstreamAnswer(let origin, let answer):
       // A refused message may be sent again under its id.
       if case .nack = answer, let key = origin.key { upstreamSeen.remove(key) }

@@ -13,6 +13,7 @@ final class LoopWorker: @unchecked Sendable {
   /// Those of the HTTPS listener, for a drain.
   var httpConnections: [ObjectIdentifier: HTTPConnection] = [:]
   var listeners: [TCPListener] = []
+  var sendTargets = SendTargets()
   private var driver: ShardDriver?
   /// Sends over HTTP.
   private(set) lazy var httpMeter = HTTPMeter(context.metrics)

@@ -263,7 +263,8 @@ import Testing
       #expect(try json(legacy)["success"]?.int == 1)
     }
     try await TestServer.run { address in
-      #expect(try await send(address, "anything", "{\"topic\":\"a\"}").status == 401)
+      let answer = try await send(address, "anything", "{\"topic\":\"a\"}")
+      #expect(answer.status == 401)
     }
   }
 
