@@ -35,6 +35,7 @@ let package = Package(
     .library(name: "ConnectionServer", targets: ["ConnectionServer"]),
     .library(name: "StreamClient", targets: ["StreamClient"]),
     .library(name: "DeviceRuntime", targets: ["DeviceRuntime"]),
+    .library(name: "DesktopNotifications", targets: ["DesktopNotifications"]),
     .library(name: "TestKit", targets: ["TestKit"]),
     .executable(name: "weir", targets: ["weir"]),
   ],
@@ -45,6 +46,8 @@ let package = Package(
     .systemLibrary(name: "CXML2", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"])]),
     .systemLibrary(name: "CHTTPParser", providers: [.apt(["libhttp-parser-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+    .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+    .systemLibrary(name: "CDBus", pkgConfig: "dbus-1", providers: [.apt(["libdbus-1-dev"])]),
     .systemLibrary(name: "CLinux"),
 
     // Basics and seams
@@ -60,6 +63,8 @@ let package = Package(
     library("PushModel", ["JSONCore", "Bytes", "Seams"]),
     library("DeliveryCore", ["PushModel", "Bytes", "Seams"]),
     library("PushXMPP", ["XMPPCore", "PushModel", "XMLCore", "JSONCore", "Bytes"]),
+
+    library("NotificationCore", ["JSONCore", "Bytes", "Seams"]),
 
     // Ports
     library("Stores", ["PushModel", "Bytes", "Seams"]),
@@ -92,18 +97,24 @@ let package = Package(
         "Connections", "EventLoops", "Telemetry", "TLSCore", "XMPPCore", "XMLCore", "PushXMPP",
         "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
+    library("AppStorage", ["NotificationCore", "JSONCore", "Bytes", "Seams", "CSQLite"]),
+    library("Downloads", ["NotificationCore", "Bytes", "Seams", "CCurl"]),
     library(
       "DeviceRuntime",
       [
-        "Connections", "EventLoops", "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore",
+        "NotificationCore", "AppStorage", "Downloads", "Connections", "EventLoops", "Telemetry", "TLSCore",
+        "HTTPCore", "XMPPCore", "XMLCore",
         "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
+    library(
+      "DesktopNotifications", ["DeviceRuntime", "NotificationCore", "Bytes", "Seams", "CDBus", "CLinux"]),
 
     // Programs
     library(
       "WeirCommand",
       [
-        "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops",
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "DesktopNotifications", "NotificationCore",
+        "Connections", "EventLoops",
         "Telemetry", "TLSCore", "HTTPCore", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
     program("weir", ["WeirCommand"]),
@@ -139,6 +150,7 @@ let package = Package(
     tests("HTTPCoreTests", ["HTTPCore", "Bytes", "Seams"]),
     tests("TLSCoreTests", ["TLSCore", "Bytes", "COpenSSL"]),
     tests("PushModelTests", ["PushModel", "JSONCore", "Bytes", "Seams"]),
+    tests("NotificationCoreTests", ["NotificationCore", "JSONCore", "Bytes", "Seams"]),
     tests("DeliveryCoreTests", ["DeliveryCore", "PushModel", "Bytes", "Seams"]),
     tests(
       "PushXMPPTests", ["PushXMPP", "XMPPCore", "XMLCore", "PushModel", "JSONCore", "Bytes"]),

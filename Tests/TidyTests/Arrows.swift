@@ -22,6 +22,7 @@ enum Arrows {
       "PushModel": basics.union(["JSONCore"]),
       "DeliveryCore": basics.union(["PushModel"]),
       "PushXMPP": basics.union(["XMPPCore", "XMLCore", "PushModel", "JSONCore"]),
+      "NotificationCore": basics.union(["JSONCore"]),
       // Port: knows messages, never stanzas or sockets.
       "Stores": basics.union(["PushModel"]),
       // Loops
@@ -33,10 +34,15 @@ enum Arrows {
       // Products: client and device know nothing of the server.
       "ConnectionServer": client.union(["HTTPCore", "Stores", "StoreSQLite", "CLinux"]),
       "StreamClient": client,
-      "DeviceRuntime": client.union(["HTTPCore"]),
+      // An app's own data and downloads, on the device's side.
+      "AppStorage": basics.union(["NotificationCore", "JSONCore", "CSQLite"]),
+      "Downloads": basics.union(["NotificationCore", "CCurl"]),
+      "DeviceRuntime": client.union(["HTTPCore", "NotificationCore", "AppStorage", "Downloads"]),
+      "DesktopNotifications": basics.union(["DeviceRuntime", "NotificationCore", "CDBus", "CLinux"]),
       // Programs
       "WeirCommand": client.union([
-        "ConnectionServer", "StreamClient", "DeviceRuntime", "HTTPCore", "CLinux",
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "DesktopNotifications", "NotificationCore",
+        "HTTPCore", "CLinux",
         // Signals as calls on a queue.
         "Dispatch",
       ]),
