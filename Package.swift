@@ -107,7 +107,7 @@ let package = Package(
         "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
     library(
-      "DesktopNotifications", ["DeviceRuntime", "NotificationCore", "Bytes", "Seams", "CDBus", "CLinux"]),
+      "DesktopNotifications", ["DeviceRuntime", "NotificationCore", "Bytes", "Seams", "CDBus"]),
 
     // Programs
     library(
@@ -126,11 +126,21 @@ let package = Package(
         "Telemetry", "XMLCore", "XMPPCore", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Stream"),
     program(
+      "device-memory",
+      [
+        "Connections", "DeliveryCore", "DeviceRuntime", "EventLoops", "PushModel", "TLSCore", "Bytes",
+        "CLinux",
+      ], path: "Benchmarks/Device"),
+    program(
       "kill-run",
       [
         "TestKit", "StreamClient", "DeviceRuntime", "Connections", "DeliveryCore", "EventLoops", "TLSCore",
         "PushModel", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Kill"),
+
+    // Examples
+    program("dating", ["DeviceRuntime", "DesktopNotifications", "StreamClient"], path: "Examples/Dating"),
+    program("reminder", ["DeviceRuntime", "DesktopNotifications"], path: "Examples/Reminder"),
 
     // Beside
     library("StoreConformance", ["Stores", "PushModel", "Bytes", "Seams"]),
@@ -180,14 +190,23 @@ let package = Package(
         "StreamClient", "ConnectionServer", "TestKit", "Connections", "EventLoops", "TLSCore",
         "XMPPCore", "XMLCore", "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
+    program("device-crasher", ["DeviceRuntime"], path: "Tests/DeviceCrasher"),
     tests(
       "DeviceRuntimeTests",
       [
-        "DeviceRuntime", "ConnectionServer", "StreamClient", "TestKit", "Connections", "EventLoops",
+        "device-crasher", "DeviceRuntime", "NotificationCore", "AppStorage", "Downloads", "ConnectionServer",
+        "StreamClient", "TestKit", "Connections", "EventLoops",
         "TLSCore", "XMPPCore", "XMLCore", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
+      ]),
+    tests(
+      "DesktopNotificationsTests",
+      [
+        "DesktopNotifications", "DeviceRuntime", "NotificationCore", "StreamClient", "TestKit", "Bytes",
+        "Seams",
       ]),
     tests("WeirCommandTests", ["WeirCommand", "TestKit", "PushModel", "JSONCore", "Bytes", "Seams"]),
     tests("IntegrationTests", ["TestKit", "ConnectionServer", "weir"]),
+    tests("ExamplesTests", ["TestKit", "weir", "dating", "reminder"]),
     tests("TidyTests", []),
   ]
 )

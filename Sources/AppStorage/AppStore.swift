@@ -41,7 +41,7 @@ package final class AppStore: Sendable {
 
   /// Where it is.
   package let folder: String
-  private let database: Guarded<Database>
+  private let database: Guarded<Database?>
 
   /// Opens the data of an app, or makes it.
   ///
@@ -53,7 +53,7 @@ package final class AppStore: Sendable {
     // Holds the device's secret: for this user alone from its first byte on.
     let file = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
     guard file >= 0 else { throw AppStoreFault("\(path): \(String(cString: strerror(errno)))") }
-    close(file)
+    Glibc.close(file)
     let database = try Database(path: path)
     let version = try database.run("PRAGMA user_version").first?.first?.number ?? 0
     guard version <= Self.version else {
@@ -86,6 +86,7 @@ package final class AppStore: Sendable {
     _ body: (Database) throws(AppStoreFault) -> Result
   ) throws(AppStoreFault) -> Result {
     let result: Swift.Result<Result, AppStoreFault> = database.withLock { database in
+      guard let database else { return .failure(AppStoreFault("the app's data is closed")) }
       do throws(AppStoreFault) {
         return .success(try database.transaction { () throws(AppStoreFault) in try body(database) })
       } catch {
@@ -94,6 +95,9 @@ package final class AppStore: Sendable {
     }
     return try result.get()
   }
+
+  /// Lets another process, or another object of this one, use the data; calls fail from now on.
+  package func close() { database.withLock { $0 = nil } }
 
   // MARK: Values
 

@@ -15,8 +15,6 @@ struct CalendarFieldsTests {
     ("half past two, which some days lack and some have twice", CalendarFields(hour: 2, minute: 30)),
     ("a quarter past one", CalendarFields(hour: 1, minute: 15)),
     ("midnight", CalendarFields(hour: 0, minute: 0)),
-    ("half past each hour", CalendarFields(minute: 30)),
-    ("each hour", CalendarFields(minute: 0)),
     ("Mondays", CalendarFields(weekday: 2)),
     ("the 31st", CalendarFields(day: 31, hour: 23, minute: 45)),
     ("the 30th at midnight", CalendarFields(day: 30)),
@@ -30,9 +28,14 @@ struct CalendarFieldsTests {
   ]
 
   @Test func tenYearsInSixZonesAgreeWithAnIndependentComputation() throws {
-    let cases = Self.zones.flatMap { zone in
-      Self.patterns.map { CalendarOracle.Case(zone: zone, name: $0.0, fields: $0.1) }
-    }
+    let cases =
+      Self.zones.flatMap { zone in
+        Self.patterns.map { CalendarOracle.Case(zone: zone, name: $0.0, fields: $0.1) }
+      }
+      // By the hour it is 87,600 moments a zone: where clocks jump by an hour, and by half of one.
+      + ["Europe/Berlin", "Australia/Lord_Howe"].map {
+        CalendarOracle.Case(zone: $0, name: "half past each hour", fields: CalendarFields(minute: 30))
+      }
     let expected = try CalendarOracle.moments(cases)
     try #require(expected.count == cases.count)
     var compared = 0
@@ -51,7 +54,7 @@ struct CalendarFieldsTests {
       }
       compared += wanted.count
     }
-    #expect(compared > 1_000_000)
+    #expect(compared > 250_000)
   }
 
   @Test func clocksThatJumpOverAReminderShowItAtTheJump() throws {

@@ -19,24 +19,30 @@ enum CalendarOracle {
     import sys
     from datetime import datetime, timedelta, timezone
     from zoneinfo import ZoneInfo
-    UTC = timezone.utc
-    QUARTER = timedelta(minutes=15)
+    UTC, DAY, QUARTER = timezone.utc, timedelta(days=1), timedelta(minutes=15)
+    def look(naive, zone):
+        first = naive.replace(tzinfo=zone).astimezone(UTC)
+        second = naive.replace(tzinfo=zone, fold=1).astimezone(UTC)
+        if first.astimezone(zone).replace(tzinfo=None) == naive: return first, second, None
+        # Not shown: the first quarter of an hour, in UTC, whose local time is beyond it.
+        jump = min(first, second) - timedelta(hours=3)
+        while jump.astimezone(zone).replace(tzinfo=None) < naive: jump += QUARTER
+        return first, second, jump
     walks = {}
     def walk(name):
         if name in walks: return walks[name]
-        zone, steps = ZoneInfo(name), []
-        naive = datetime(2023, 12, 30)
-        while naive < datetime(2034, 1, 3):
-            first = naive.replace(tzinfo=zone).astimezone(UTC)
-            second = naive.replace(tzinfo=zone, fold=1).astimezone(UTC)
-            shown = first.astimezone(zone).replace(tzinfo=None) == naive
-            jump = None
-            if not shown:
-                # Not shown: the first quarter of an hour, in UTC, whose local time is beyond it.
-                jump = min(first, second) - timedelta(hours=3)
-                while jump.astimezone(zone).replace(tzinfo=None) < naive: jump += QUARTER
-            steps.append((naive, first, second, shown, jump))
-            naive += QUARTER
+        zone, steps = ZoneInfo(name), {}
+        midnight = datetime(2023, 12, 30)
+        while midnight < datetime(2034, 1, 3):
+            offsets = {(midnight + timedelta(hours=h)).replace(tzinfo=zone).utcoffset() for h in (-3, 12, 27)}
+            for quarter in range(96):
+                naive = midnight + quarter * QUARTER
+                if len(offsets) > 1: seen = look(naive, zone)
+                else:
+                    moment = (naive - next(iter(offsets))).replace(tzinfo=UTC)
+                    seen = moment, moment, None
+                steps.setdefault((naive.hour, naive.minute), []).append((naive, *seen))
+            midnight += DAY
         walks[name] = steps
         return steps
     begin, end = datetime(2024, 1, 1, tzinfo=UTC), datetime(2034, 1, 1, tzinfo=UTC)
@@ -51,16 +57,17 @@ enum CalendarOracle {
         if minute is None: minute = 0
         if not hourly and hour is None: hour = 0
         found = set()
-        for naive, first, second, shown, jump in walk(zone):
-            if naive.minute != minute or hour is not None and naive.hour != hour: continue
-            if year is not None and naive.year != year or month is not None and naive.month != month: continue
-            if day is not None and naive.day != day: continue
-            if weekday is not None and naive.isoweekday() % 7 + 1 != weekday: continue
-            if ordinal is not None and (naive.day - 1) // 7 + 1 != ordinal: continue
-            if shown:
-                found.add(first)
-                if hourly: found.add(second)
-            elif not hourly: found.add(jump)
+        steps = walk(zone)
+        for key in [(hour, minute)] if hour is not None else [(h, minute) for h in range(24)]:
+            for naive, first, second, jump in steps[key]:
+                if year is not None and naive.year != year or month is not None and naive.month != month: continue
+                if day is not None and naive.day != day: continue
+                if weekday is not None and naive.isoweekday() % 7 + 1 != weekday: continue
+                if ordinal is not None and (naive.day - 1) // 7 + 1 != ordinal: continue
+                if jump is None:
+                    found.add(first)
+                    if hourly: found.add(second)
+                elif not hourly: found.add(jump)
         print(*sorted(int(m.timestamp()) for m in found if begin < m < end))
     """#
 

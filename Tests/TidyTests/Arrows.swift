@@ -38,7 +38,7 @@ enum Arrows {
       "AppStorage": basics.union(["NotificationCore", "JSONCore", "CSQLite"]),
       "Downloads": basics.union(["NotificationCore", "CCurl"]),
       "DeviceRuntime": client.union(["HTTPCore", "NotificationCore", "AppStorage", "Downloads"]),
-      "DesktopNotifications": basics.union(["DeviceRuntime", "NotificationCore", "CDBus", "CLinux"]),
+      "DesktopNotifications": basics.union(["DeviceRuntime", "NotificationCore", "CDBus"]),
       // Programs
       "WeirCommand": client.union([
         "ConnectionServer", "StreamClient", "DeviceRuntime", "DesktopNotifications", "NotificationCore",

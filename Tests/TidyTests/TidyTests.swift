@@ -48,7 +48,9 @@ struct TidyTests {
   }
 
   @Test func nothingIsForced() throws {
-    for (path, text) in try repository.swiftFiles(under: "Sources", "Tests", "Benchmarks", "Fuzzing") {
+    for (path, text) in try repository.swiftFiles(
+      under: "Sources", "Tests", "Benchmarks", "Fuzzing", "Examples")
+    {
       #expect(Rules.forced(text).isEmpty, "\(path):\(Rules.forced(text)) forces")
     }
   }

@@ -128,7 +128,7 @@ extension Messaging.SendFailure {
       self.init(code, error.description)
     case .invalidMessage:
       self.init(
-        error.detail.contains("larg") || error.detail.contains("big") ? .tooLarge : .invalidParameters,
+        error.detail.hasPrefix("MessageTooBig") ? .tooLarge : .invalidParameters,
         error.detail)
     default: self.init(.unknown, error.description)
     }

@@ -37,7 +37,7 @@ public actor NotificationCenter {
 
   /// Opens the app's data.
   ///
-  /// - Throws: ``NotificationError`` when it cannot be read or another process uses it.
+  /// - Throws: `NotificationError` when it cannot be read or another process uses it.
   public init(_ configuration: Configuration) throws(NotificationError) {
     self.configuration = configuration
     attachments = AttachmentFolder(configuration.dataFolder + "/attachments")
@@ -85,12 +85,15 @@ public actor NotificationCenter {
     try? commit()
   }
 
-  /// Stops timers and listening; what is being shown is finished.
+  /// Finishes what is being shown and closes the app's data, which another center may open then.
+  ///
+  /// Not from within the delegate's `willPresent`, which it waits for.
   public func stop() async {
     timer?.cancel()
     listener?.cancel()
     await settled()
     isStarted = false
+    store.close()
   }
 
   /// Waits until nothing is being prepared or shown.
@@ -170,7 +173,10 @@ public actor NotificationCenter {
   /// Of more than 64 that wait the soonest are kept.
   public func add(_ request: NotificationRequest) throws(NotificationError) {
     var request = request
-    if machine.settings.authorizationStatus != .denied {
+    if !request.content.attachments.isEmpty {
+      // Files are moved only for a request that is accepted.
+      var trial = machine
+      try trial.add(request, now: now, zones: zones)
       request.content.attachments = try attachments.take(request.content.attachments)
     }
     try machine.add(request, now: now, zones: zones)
@@ -384,6 +390,7 @@ public actor NotificationCenter {
       return
     }
     let link = configuration.router.link(for: response)
-    onSide { await delegate.didReceive(response, link: link) }
+    // Nobody waits for it: it may do what it likes, stop the center for instance.
+    Task { await delegate.didReceive(response, link: link) }
   }
 }

@@ -65,6 +65,8 @@ package struct NotificationMachine: Sendable {
   private var shown: [String: DeliveredNotification] = [:]
   private var effects: [Effect] = []
   private var changes: [Change] = []
+  /// Dates rise, so that they tell notifications of one id apart.
+  private var lastDateMs: Int64 = 0
 
   package init() {}
 
@@ -75,7 +77,10 @@ package struct NotificationMachine: Sendable {
     self.settings = settings
     self.badge = badge
     for item in pending { waiting[item.request.id] = item }
-    for item in delivered { shown[item.request.id] = item }
+    for item in delivered {
+      shown[item.request.id] = item
+      lastDateMs = max(lastDateMs, item.dateMs)
+    }
   }
 
   package mutating func takeEffects() -> [Effect] {
@@ -282,7 +287,8 @@ package struct NotificationMachine: Sendable {
   private mutating func deliver(_ request: NotificationRequest, now: WallTime) {
     let options = allowed(request.content)
     guard isAllowed, !options.isEmpty else { return }
-    var notification = DeliveredNotification(request: request, dateMs: now.ms)
+    lastDateMs = max(lastDateMs &+ 1, now.ms)
+    var notification = DeliveredNotification(request: request, dateMs: lastDateMs)
     notification.handle = shown[request.id]?.handle
     if !isForeground {
       settle(notification, options)
