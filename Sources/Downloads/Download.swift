@@ -157,21 +157,21 @@ private final class Job: @unchecked Sendable {
         1,
         settings.timeout.components.seconds &* 1_000
           &+ settings.timeout.components.attoseconds / 1_000_000_000_000_000))
-    _ = shim_curl_set_string(curl, CURLOPT_URL, address)
-    _ = shim_curl_set_string(curl, CURLOPT_PROTOCOLS_STR, "http,https")
-    _ = shim_curl_set_string(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
+    _ = shim_curl_set_text(curl, CURLOPT_URL, address)
+    _ = shim_curl_set_text(curl, CURLOPT_PROTOCOLS_STR, "http,https")
+    _ = shim_curl_set_text(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
     _ = shim_curl_set_long(curl, CURLOPT_FOLLOWLOCATION, 1)
     _ = shim_curl_set_long(curl, CURLOPT_MAXREDIRS, settings.redirectsMax)
     _ = shim_curl_set_long(curl, CURLOPT_NOSIGNAL, 1)
     _ = shim_curl_set_long(curl, CURLOPT_TIMEOUT_MS, ms)
     _ = shim_curl_set_long(curl, CURLOPT_CONNECTTIMEOUT_MS, min(ms, 10_000))
     _ = shim_curl_set_long(curl, CURLOPT_FAILONERROR, 1)
-    _ = shim_curl_set_string(curl, CURLOPT_USERAGENT, "weir")
-    if let caFile = settings.caFile { _ = shim_curl_set_string(curl, CURLOPT_CAINFO, caFile) }
-    _ = shim_curl_set_write(curl, writeBytes)
-    _ = shim_curl_set_pointer(curl, CURLOPT_WRITEDATA, own)
+    _ = shim_curl_set_text(curl, CURLOPT_USERAGENT, "weir")
+    if let caFile = settings.caFile { _ = shim_curl_set_text(curl, CURLOPT_CAINFO, caFile) }
+    _ = shim_curl_set_sink(curl, CURLOPT_WRITEFUNCTION, writeBytes, own, CURLOPT_WRITEDATA)
     _ = shim_curl_set_long(curl, CURLOPT_NOPROGRESS, 0)
-    _ = shim_curl_set_progress(curl, watchProgress)
+    let watch: curl_xferinfo_callback = watchProgress
+    _ = shim_curl_set_pointer(curl, CURLOPT_XFERINFOFUNCTION, unsafeBitCast(watch, to: UnsafeRawPointer.self))
     _ = shim_curl_set_pointer(curl, CURLOPT_XFERINFODATA, own)
     let code = curl_easy_perform(curl)
     if let fault { return .failure(fault) }

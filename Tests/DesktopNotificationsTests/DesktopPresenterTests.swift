@@ -48,8 +48,8 @@ struct DesktopPresenterTests {
       var settings = DeviceRuntime.NotificationCenter.Configuration(
         dataFolder: desktop.directory.path + "/app", presenter: presenter)
       settings.serviceExtension = ImageExtension(folder: desktop.directory.path + "/app/attachments")
-      settings.router.route(type: "match", to: "dating://matches/{match_id}")
       settings.router.route(action: "write", to: "dating://chat/{match_id}")
+      settings.router.route(type: "match", to: "dating://matches/{match_id}")
       let center = try DeviceRuntime.NotificationCenter(settings)
       let taps = Taps()
       await center.setDelegate(taps)
