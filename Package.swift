@@ -122,8 +122,8 @@ let package = Package(
     program(
       "stream-bench",
       [
-        "Connections", "DeviceRuntime", "EventLoops", "HTTPCore", "JSONCore", "PushXMPP", "TLSCore",
-        "Telemetry", "XMLCore", "XMPPCore", "Bytes", "Seams", "CLinux",
+        "Connections", "DeviceRuntime", "EventLoops", "HTTPCore", "JSONCore", "PushModel", "PushXMPP",
+        "StoreSQLite", "Stores", "TLSCore", "Telemetry", "XMLCore", "XMPPCore", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Stream"),
     program(
       "device-memory",
@@ -148,8 +148,15 @@ let package = Package(
       "TestKit",
       [
         "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops", "TLSCore",
-        "HTTPCore", "XMLCore", "Stores", "PushModel", "JSONCore", "Bytes", "Seams",
+        "HTTPCore", "XMLCore", "Stores", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
+    library(
+      "Simulator",
+      [
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops", "Stores",
+        "PushXMPP", "PushModel", "DeliveryCore", "XMPPCore", "TLSCore", "Telemetry", "Bytes", "Seams",
+      ]),
+    program("simulate", ["Simulator", "JSONCore", "Bytes", "CLinux"], path: "Benchmarks/Simulate"),
 
     // Tests, one target a module
     tests("BytesTests", ["Bytes", "COpenSSL"]),
@@ -207,6 +214,9 @@ let package = Package(
     tests("WeirCommandTests", ["WeirCommand", "TestKit", "PushModel", "JSONCore", "Bytes", "Seams"]),
     tests("IntegrationTests", ["TestKit", "ConnectionServer", "weir"]),
     tests("ExamplesTests", ["TestKit", "weir", "dating", "reminder"]),
+    tests(
+      "SimulatorTests",
+      ["Simulator", "simulate", "ConnectionServer", "Stores", "PushModel", "DeliveryCore", "Bytes", "Seams"]),
     tests("TidyTests", []),
   ]
 )

@@ -8,7 +8,7 @@ import Telemetry
 
 /// Measures the running server over real TLS streams, generator on the same machine.
 ///
-/// `stream-bench [--weir PATH] [--loops N] [--seconds S] [--smoke] [--profile-wait]`
+/// `stream-bench [--weir PATH] [--loops N] [--seconds S] [--only SHAPE|fanout|memory] [--smoke]`
 @main
 struct StreamBench {
   var weir = ".build/release/weir"
@@ -43,6 +43,7 @@ struct StreamBench {
     if isSmoke {
       try await throughput(devices: 20, shapes: [(2, 10)], seconds: 0.5)
       try deviceMemory(devices: 20)
+      try await FanoutBench(loops: loops, weir: weir, subscribers: 500, connected: 20, seconds: 0.3).run()
       return
     }
     print(
@@ -58,6 +59,11 @@ struct StreamBench {
       only == nil || only == "\(shape.0)x\(shape.1)"
     }
     try await throughput(devices: 1_000, shapes: shapes, seconds: seconds)
+    if only == nil || only == "fanout" {
+      try await FanoutBench(
+        loops: loops, weir: weir, subscribers: 100_000, connected: 1_000, seconds: max(3, seconds)
+      ).run()
+    }
     if only == nil || only == "memory" { try await memory() }
     if only == nil || only == "devices" { try deviceMemory(devices: 1_000) }
   }
