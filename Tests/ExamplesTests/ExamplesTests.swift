@@ -86,4 +86,28 @@ struct ExamplesTests {
     #expect(try await reminder("on").text.hasPrefix("on, next at"))
     #expect(try await reminder("on", "soon").code == 2)
   }
+
+  @Test func weirDeviceShowsPushesInTheTerminalWhereThereIsNoDesktop() async throws {
+    let server = try await ServerProcess.start()
+    let directory = try TemporaryDirectory()
+    let place = server.address
+    let credentials = ["--credentials", place.credentials, "--json"]
+    let device = try ChildProcess(
+      ServerProcess.findExecutable(),
+      [
+        "device", "--desktop", "--app-data", directory.path + "/app", "--user", "ann", "--messages", "1",
+        "--server", "localhost:\(place.xmpp)", "--https", "localhost:\(place.https)",
+      ] + credentials, environment: Self.noDesktop, errors: directory.path + "/device-errors")
+    try await wait(device, for: #""kind":"token""#)
+    let sent = try await run(
+      "weir",
+      [
+        "send", "--server", "localhost:\(place.xmpp)", "--to", "/users/ann", "--title", "Hello", "--subtitle",
+        "from Ben", "--body", "how are you", "--badge", "+1",
+      ] + credentials, [:], in: directory)
+    #expect(sent.code == 0, "\(sent.text)")
+    try await wait(device, for: "* Hello · from Ben")
+    #expect(try await device.waitForExit(within: .seconds(20)).code == 0)
+    _ = try await server.terminate()
+  }
 }
