@@ -56,6 +56,7 @@ bench: ## Measure a running server and the cores in a release build (BENCH='--sm
 	swift build -c release --product weir-bench
 	swift build -c release --product device-memory
 	.build/release/stream-bench $(BENCH)
+	.build/release/stream-bench --http $(BENCH)
 	.build/release/weir-bench $(BENCH)
 
 simulate: ## Run seeds of the whole system on a virtual clock, each twice (SEEDS=1...200, or SEED=n for a trace)

@@ -45,8 +45,10 @@ let package = Package(
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CXML2", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"])]),
     .systemLibrary(name: "CHTTPParser", providers: [.apt(["libhttp-parser-dev"])]),
-    .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+    .systemLibrary(name: "CNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+    .systemLibrary(name: "CZ", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+    .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .systemLibrary(name: "CDBus", pkgConfig: "dbus-1", providers: [.apt(["libdbus-1-dev"])]),
     .systemLibrary(name: "CLinux"),
 
@@ -58,11 +60,12 @@ let package = Package(
     library("JSONCore", ["Bytes"]),
     library("XMLCore", ["Bytes", "CXML2"]),
     library("XMPPCore", ["XMLCore", "Bytes", "Seams"]),
-    library("HTTPCore", ["Bytes", "Seams", "CHTTPParser"]),
+    library("HTTPCore", ["Bytes", "Seams", "CHTTPParser", "CNghttp2", "CZ"]),
     library("TLSCore", ["Bytes", "COpenSSL"]),
     library("PushModel", ["JSONCore", "Bytes", "Seams"]),
     library("DeliveryCore", ["PushModel", "Bytes", "Seams"]),
     library("PushXMPP", ["XMPPCore", "PushModel", "XMLCore", "JSONCore", "Bytes"]),
+    library("PushHTTP", ["HTTPCore", "PushModel", "JSONCore", "Bytes", "Seams"]),
 
     library("NotificationCore", ["JSONCore", "Bytes", "Seams"]),
 
@@ -88,14 +91,14 @@ let package = Package(
       "ConnectionServer",
       [
         "Connections", "StoreSQLite", "Stores", "EventLoops", "Telemetry", "TLSCore", "HTTPCore",
-        "XMPPCore", "XMLCore", "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes",
+        "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP", "PushModel", "DeliveryCore", "JSONCore", "Bytes",
         "Seams", "CLinux",
       ]),
     library(
       "StreamClient",
       [
         "Connections", "EventLoops", "Telemetry", "TLSCore", "XMPPCore", "XMLCore", "PushXMPP",
-        "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
+        "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams", "CCurl",
       ]),
     library("AppStorage", ["NotificationCore", "JSONCore", "Bytes", "Seams", "CSQLite"]),
     library("Downloads", ["NotificationCore", "Bytes", "Seams", "CCurl"]),
@@ -164,13 +167,14 @@ let package = Package(
     tests("JSONCoreTests", ["JSONCore", "Bytes"]),
     tests("XMLCoreTests", ["XMLCore", "Bytes", "Seams", "CXML2"]),
     tests("XMPPCoreTests", ["XMPPCore", "XMLCore", "Bytes", "Seams"]),
-    tests("HTTPCoreTests", ["HTTPCore", "Bytes", "Seams"]),
+    tests("HTTPCoreTests", ["HTTPCore", "Bytes", "Seams", "CNghttp2", "CZ"]),
     tests("TLSCoreTests", ["TLSCore", "Bytes", "COpenSSL"]),
     tests("PushModelTests", ["PushModel", "JSONCore", "Bytes", "Seams"]),
     tests("NotificationCoreTests", ["NotificationCore", "JSONCore", "Bytes", "Seams"]),
     tests("DeliveryCoreTests", ["DeliveryCore", "PushModel", "Bytes", "Seams"]),
     tests(
       "PushXMPPTests", ["PushXMPP", "XMPPCore", "XMLCore", "PushModel", "JSONCore", "Bytes"]),
+    tests("PushHTTPTests", ["PushHTTP", "HTTPCore", "PushModel", "JSONCore", "Bytes", "Seams"]),
     program(
       "store-crasher", ["StoreSQLite", "Stores", "PushModel", "Bytes", "Seams"],
       path: "Tests/StoreCrasher"),
@@ -188,13 +192,13 @@ let package = Package(
       "ConnectionServerTests",
       [
         "ConnectionServer", "TestKit", "Connections", "Stores", "StoreSQLite", "EventLoops",
-        "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore", "PushXMPP", "PushModel",
+        "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP", "PushModel",
         "DeliveryCore", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
     tests(
       "StreamClientTests",
       [
-        "StreamClient", "ConnectionServer", "TestKit", "Connections", "EventLoops", "TLSCore",
+        "StreamClient", "ConnectionServer", "TestKit", "Connections", "EventLoops", "TLSCore", "HTTPCore",
         "XMPPCore", "XMLCore", "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
     program("device-crasher", ["DeviceRuntime"], path: "Tests/DeviceCrasher"),
@@ -212,7 +216,9 @@ let package = Package(
         "Seams",
       ]),
     tests("WeirCommandTests", ["WeirCommand", "TestKit", "PushModel", "JSONCore", "Bytes", "Seams"]),
-    tests("IntegrationTests", ["TestKit", "ConnectionServer", "weir"]),
+    tests(
+      "IntegrationTests",
+      ["TestKit", "ConnectionServer", "StreamClient", "DeviceRuntime", "JSONCore", "weir"]),
     tests("ExamplesTests", ["TestKit", "weir", "dating", "reminder"]),
     tests(
       "SimulatorTests",

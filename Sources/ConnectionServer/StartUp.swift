@@ -34,7 +34,8 @@ struct StartUp: Sendable {
     tuning: ShardTuning, time: any TimeSource, log: Log
   ) async throws -> StartUp {
     let now = time.wall
-    let accounts = AccountDirectory(limits: limits, tuning: tuning)
+    let accounts = AccountDirectory(
+      limits: limits, tuning: tuning, serviceAccounts: try await ServiceAccounts.load(store))
 
     var projects = try await store.projects()
     if projects.isEmpty {

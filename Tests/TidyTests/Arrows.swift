@@ -17,12 +17,13 @@ enum Arrows {
       "JSONCore": ["Bytes"],
       "XMLCore": ["Bytes", "CXML2"],
       "TLSCore": ["Bytes", "COpenSSL"],
-      "HTTPCore": basics.union(["CHTTPParser"]),
+      "HTTPCore": basics.union(["CHTTPParser", "CNghttp2", "CZ"]),
       "XMPPCore": basics.union(["XMLCore"]),
       "PushModel": basics.union(["JSONCore"]),
       "DeliveryCore": basics.union(["PushModel"]),
       "PushXMPP": basics.union(["XMPPCore", "XMLCore", "PushModel", "JSONCore"]),
       "NotificationCore": basics.union(["JSONCore"]),
+      "PushHTTP": basics.union(["HTTPCore", "PushModel", "JSONCore"]),
       // Port: knows messages, never stanzas or sockets.
       "Stores": basics.union(["PushModel"]),
       // Loops
@@ -32,8 +33,8 @@ enum Arrows {
       "StoreSQLite": basics.union(["Stores", "PushModel", "Telemetry", "CSQLite", "CLinux"]),
       "Connections": client.subtracting(["Connections"]).union(["HTTPCore"]),
       // Products: client and device know nothing of the server.
-      "ConnectionServer": client.union(["HTTPCore", "Stores", "StoreSQLite", "CLinux"]),
-      "StreamClient": client,
+      "ConnectionServer": client.union(["HTTPCore", "PushHTTP", "Stores", "StoreSQLite", "CLinux"]),
+      "StreamClient": client.union(["CCurl"]),
       // An app's own data and downloads, on the device's side.
       "AppStorage": basics.union(["NotificationCore", "JSONCore", "CSQLite"]),
       "Downloads": basics.union(["NotificationCore", "CCurl"]),
