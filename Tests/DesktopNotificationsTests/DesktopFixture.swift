@@ -20,7 +20,7 @@ final class DesktopFixture: Sendable {
     display =
       ":"
       + (try await screen.output.wait(for: "a screen", within: .seconds(20)) { output in
-        output.text.split(separator: "\n").first.map(String.init)
+        output.text.contains("\n") ? output.text.split(separator: "\n").first.map(String.init) : nil
       })
     let configuration = """
       <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"

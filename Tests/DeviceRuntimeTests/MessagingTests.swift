@@ -324,7 +324,8 @@ struct MessagingTests {
       notification.tag = "same"
       _ = try await client.send(
         PushMessage(
-          to: .token(try await app.messaging.token()), notification: notification, mutableContent: true))
+          to: .token(try await app.messaging.token()), notification: notification,
+          mutableContent: title == "one"))
       try await shown(fixture, title == "one" ? 1 : 2)
     }
     #expect(fixture.presenter.shown.allSatisfy { $0.content.attachments.first?.mediaType == "image/jpeg" })

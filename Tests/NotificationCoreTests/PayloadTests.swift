@@ -70,6 +70,9 @@ struct PayloadTests {
   @Test func anExtensionRunsForAlertsAlone() throws {
     #expect(try !content("{\"badge\":\"1\"}", isMutable: true).isMutable)
     #expect(try content("{\"body\":\"b\"}", isMutable: true).isMutable)
+    #expect(try !content("{\"body\":\"b\"}").isMutable)
+    #expect(try content("{\"body\":\"b\",\"image\":\"https://e/x.png\"}").isMutable)
+    #expect(try !content("{\"image\":\"https://e/x.png\"}").isMutable)
   }
 
   @Test func wrongFormsArePassedOver() throws {

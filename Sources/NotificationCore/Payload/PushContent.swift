@@ -99,7 +99,8 @@ extension NotificationContent {
     imageURL = image ?? notification["fcm_options"]?["image"]?.string ?? text("image")
     icon = text("icon")
     userInfo = data
-    self.isMutable = isMutable && hasAlert
+    // A picture is work for the extension by itself: only iOS wants the flag beside it.
+    self.isMutable = (isMutable || imageURL != nil) && hasAlert
   }
 
   /// A JSON array, or a string that holds one.
