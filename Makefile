@@ -35,10 +35,10 @@ check-rest: ## The checks beside the tests: format, sanitizers, docs, fuzz, rele
 	@dev/check-rest.sh
 
 fmt: ## Format all Swift files in place
-	swift format -i -r Package.swift Sources Tests Benchmarks Fuzzing
+	swift format -i -r Package.swift Sources Tests Benchmarks Fuzzing Examples
 
 lint: ## Check the format of all Swift files
-	swift format lint --strict -r Package.swift Sources Tests Benchmarks Fuzzing
+	swift format lint --strict -r Package.swift Sources Tests Benchmarks Fuzzing Examples
 
 tidy: ## Check imports, file lengths and other house rules
 	swift build --build-tests
@@ -54,6 +54,7 @@ bench: ## Measure a running server and the cores in a release build (BENCH='--sm
 	swift build -c release --product weir
 	swift build -c release --product stream-bench
 	swift build -c release --product weir-bench
+	swift build -c release --product device-memory
 	.build/release/stream-bench $(BENCH)
 	.build/release/stream-bench --http $(BENCH)
 	.build/release/weir-bench $(BENCH)
