@@ -258,7 +258,7 @@ struct NotificationMachineTests {
     var machine = Self.authorized()
     for id in ["a", "b", "c"] {
       machine.receive(NotificationRequest(remote: id, content: Self.content()), now: start)
-      machine.presented(id, dateMs: start.ms, handle: 5)
+      machine.presented(id, dateMs: machine.delivered(id)?.dateMs ?? 0, handle: 5)
     }
     _ = machine.takeEffects()
     machine.removeDelivered(["b"])

@@ -17,5 +17,7 @@ enum RegressionSeeds {
     548,
     // The share of a second app on a device had the number of the first, and went with a settlement sent twice.
     562,
+    // A slice of a fan-out that the store was slow to answer was handed out after its time to live.
+    853,
   ]
 }

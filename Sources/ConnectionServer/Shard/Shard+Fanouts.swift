@@ -113,7 +113,10 @@ extension Shard {
   func takeShares(_ rows: [StoredMessage], stored: Bool) {
     for row in rows {
       let slot = devices[row.device]
-      if let slot, hasRoom(slot) {
+      if row.expires <= wall {
+        // The store took its time over the slice.
+        end(Downstream(row, isStored: stored), .expired)
+      } else if let slot, hasRoom(slot) {
         if !slot.inFlight.contains(row.key) { hand(Downstream(row, isStored: stored), to: slot) }
       } else if stored {
         // Without a stream it waits; a stream that opens reads it from the store.
