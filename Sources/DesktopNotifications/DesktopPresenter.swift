@@ -33,7 +33,9 @@ public final class DesktopPresenter: NotificationPresenter {
     }
   }
 
-  /// What the desktop can do, in the words of the specification: `actions`, `body-markup`, `persistence` …
+  /// What the desktop can do.
+  ///
+  /// In the words of the specification: `actions`, `body-markup`, `persistence` and more.
   public struct Capabilities: Sendable, Hashable {
     /// The words.
     public var names: Set<String>
