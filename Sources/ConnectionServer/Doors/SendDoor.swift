@@ -124,24 +124,41 @@ final class SendDoor: SenderStream {
   ) {
     let (post, index) = (context.post, shard.index)
     // Touched on this loop alone, which the answer of the store comes back to.
-    let waiting = Handover((reading: reading, sink: sink, door: self))
+    let waiting = Handover(Finding(reading, sink, self))
     pendingCount += 1
     context.store.registrations(sender: project.sender, after: installation + ":", max: 1) { result in
       post.post(
         .perform { _ in
-          let door = waiting.value.door
-          door.pendingCount -= 1
-          guard case .success(let found) = result else {
-            return waiting.value.sink(V1Answer.fault(.unavailable(), isPretty: isPretty))
-          }
-          guard let token = found.first?.token, token.hasPrefix(installation + ":") else {
-            return waiting.value.sink(V1Answer.fault(.unregistered, isPretty: isPretty))
-          }
-          var reading = waiting.value.reading
-          reading.setToken(token)
-          door.begin(reading, id, project, sender, isPretty, waiting.value.sink)
+          waiting.value.door.found(result, waiting.value, installation, id, project, sender, isPretty)
         }, to: index)
     }
+  }
+
+  private final class Finding {
+    let reading: V1Send
+    let sink: (HTTPResponse) -> Void
+    let door: SendDoor
+    init(_ reading: V1Send, _ sink: @escaping (HTTPResponse) -> Void, _ door: SendDoor) {
+      self.reading = reading
+      self.sink = sink
+      self.door = door
+    }
+  }
+
+  private func found(
+    _ result: Result<[Registration], StoreFault>, _ finding: Finding, _ installation: String, _ id: String,
+    _ project: Project, _ sender: SenderState, _ isPretty: Bool
+  ) {
+    pendingCount -= 1
+    guard case .success(let found) = result else {
+      return finding.sink(V1Answer.fault(.unavailable(), isPretty: isPretty))
+    }
+    guard let token = found.first?.token, token.hasPrefix(installation + ":") else {
+      return finding.sink(V1Answer.fault(.unregistered, isPretty: isPretty))
+    }
+    var reading = finding.reading
+    reading.setToken(token)
+    begin(reading, id, project, sender, isPretty, finding.sink)
   }
 
   // MARK: Legacy HTTP
