@@ -5,11 +5,14 @@ OUT    ?= ./certs
 SECONDS_PER_FUZZ ?= 20
 FILTER ?=
 RUNS   ?= 20
+SEED   ?=
+SEEDS  ?= 1...200
+CANARIES := store-forgets device-forgets server-forgets
 # Programs that show a progress bar or ask look at this; the continuous integration sets CI=true.
 export NO_COLOR := $(if $(CI),1,$(NO_COLOR))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-rest fmt lint tidy demo bench durability certs docs fuzz tsan asan release clean
+.PHONY: help run test check check-rest fmt lint tidy demo bench durability simulate canaries certs docs fuzz tsan asan release clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,7 +26,7 @@ test: ## Run every test, with real clients in Python environments (FILTER=Name f
 	@dev/deps.sh test
 	@dev/python-env.sh
 	swift build --build-tests
-	@# One test at a time: side by side they open so many files that Foundation's Process reads beyond its buffer.
+	@# One test at a time: some measure how long a loop stalls, and some start servers on every core.
 	swift test --skip-build --no-parallel $(if $(FILTER),--filter '$(FILTER)')
 
 check: test check-rest ## Everything the continuous integration runs: test, then check-rest
@@ -32,10 +35,10 @@ check-rest: ## The checks beside the tests: format, sanitizers, docs, fuzz, rele
 	@dev/check-rest.sh
 
 fmt: ## Format all Swift files in place
-	swift format -i -r Package.swift Sources Tests Benchmarks Fuzzing
+	swift format -i -r Package.swift Sources Tests Benchmarks Fuzzing Examples
 
 lint: ## Check the format of all Swift files
-	swift format lint --strict -r Package.swift Sources Tests Benchmarks Fuzzing
+	swift format lint --strict -r Package.swift Sources Tests Benchmarks Fuzzing Examples
 
 tidy: ## Check imports, file lengths and other house rules
 	swift build --build-tests
@@ -51,9 +54,20 @@ bench: ## Measure a running server and the cores in a release build (BENCH='--sm
 	swift build -c release --product weir
 	swift build -c release --product stream-bench
 	swift build -c release --product weir-bench
+	swift build -c release --product device-memory
 	.build/release/stream-bench $(BENCH)
 	.build/release/stream-bench --http $(BENCH)
 	.build/release/weir-bench $(BENCH)
+
+simulate: ## Run seeds of the whole system on a virtual clock, each twice (SEEDS=1...200, or SEED=n for a trace)
+	@dev/deps.sh run
+	swift build -c release --product simulate
+	.build/release/simulate $(if $(SEED),--seed $(SEED) --trace,--seeds $(SEEDS))
+
+canaries: ## Run the simulator with deliberate faults, which it must catch
+	@dev/deps.sh run
+	swift build -c release --product simulate
+	@for canary in $(CANARIES); do .build/release/simulate --once --canary $$canary --seeds 1...100 || exit 1; done
 
 durability: ## Kill the server with SIGKILL at random points under load and compare both ends (RUNS=20)
 	@dev/deps.sh run

@@ -35,6 +35,7 @@ let package = Package(
     .library(name: "ConnectionServer", targets: ["ConnectionServer"]),
     .library(name: "StreamClient", targets: ["StreamClient"]),
     .library(name: "DeviceRuntime", targets: ["DeviceRuntime"]),
+    .library(name: "DesktopNotifications", targets: ["DesktopNotifications"]),
     .library(name: "TestKit", targets: ["TestKit"]),
     .executable(name: "weir", targets: ["weir"]),
   ],
@@ -48,6 +49,7 @@ let package = Package(
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
     .systemLibrary(name: "CZ", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+    .systemLibrary(name: "CDBus", pkgConfig: "dbus-1", providers: [.apt(["libdbus-1-dev"])]),
     .systemLibrary(name: "CLinux"),
 
     // Basics and seams
@@ -64,6 +66,8 @@ let package = Package(
     library("DeliveryCore", ["PushModel", "Bytes", "Seams"]),
     library("PushXMPP", ["XMPPCore", "PushModel", "XMLCore", "JSONCore", "Bytes"]),
     library("PushHTTP", ["HTTPCore", "PushModel", "JSONCore", "Bytes", "Seams"]),
+
+    library("NotificationCore", ["JSONCore", "Bytes", "Seams"]),
 
     // Ports
     library("Stores", ["PushModel", "Bytes", "Seams"]),
@@ -96,18 +100,24 @@ let package = Package(
         "Connections", "EventLoops", "Telemetry", "TLSCore", "XMPPCore", "XMLCore", "PushXMPP",
         "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams", "CCurl",
       ]),
+    library("AppStorage", ["NotificationCore", "JSONCore", "Bytes", "Seams", "CSQLite"]),
+    library("Downloads", ["NotificationCore", "Bytes", "Seams", "CCurl"]),
     library(
       "DeviceRuntime",
       [
-        "Connections", "EventLoops", "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore",
+        "NotificationCore", "AppStorage", "Downloads", "Connections", "EventLoops", "Telemetry", "TLSCore",
+        "HTTPCore", "XMPPCore", "XMLCore",
         "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
+    library(
+      "DesktopNotifications", ["DeviceRuntime", "NotificationCore", "Bytes", "Seams", "CDBus"]),
 
     // Programs
     library(
       "WeirCommand",
       [
-        "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops",
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "DesktopNotifications", "NotificationCore",
+        "Connections", "EventLoops",
         "Telemetry", "TLSCore", "HTTPCore", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
     program("weir", ["WeirCommand"]),
@@ -115,9 +125,15 @@ let package = Package(
     program(
       "stream-bench",
       [
-        "Connections", "DeviceRuntime", "EventLoops", "HTTPCore", "JSONCore", "PushXMPP", "TLSCore",
-        "Telemetry", "XMLCore", "XMPPCore", "Bytes", "Seams", "CLinux",
+        "Connections", "DeviceRuntime", "EventLoops", "HTTPCore", "JSONCore", "PushModel", "PushXMPP",
+        "StoreSQLite", "Stores", "TLSCore", "Telemetry", "XMLCore", "XMPPCore", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Stream"),
+    program(
+      "device-memory",
+      [
+        "Connections", "DeliveryCore", "DeviceRuntime", "EventLoops", "PushModel", "TLSCore", "Bytes",
+        "CLinux",
+      ], path: "Benchmarks/Device"),
     program(
       "kill-run",
       [
@@ -125,14 +141,25 @@ let package = Package(
         "PushModel", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Kill"),
 
+    // Examples
+    program("dating", ["DeviceRuntime", "DesktopNotifications", "StreamClient"], path: "Examples/Dating"),
+    program("reminder", ["DeviceRuntime", "DesktopNotifications"], path: "Examples/Reminder"),
+
     // Beside
     library("StoreConformance", ["Stores", "PushModel", "Bytes", "Seams"]),
     library(
       "TestKit",
       [
         "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops", "TLSCore",
-        "HTTPCore", "XMLCore", "Stores", "PushModel", "JSONCore", "Bytes", "Seams",
+        "HTTPCore", "XMLCore", "Stores", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
+    library(
+      "Simulator",
+      [
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops", "Stores",
+        "PushXMPP", "PushModel", "DeliveryCore", "XMPPCore", "TLSCore", "Telemetry", "Bytes", "Seams",
+      ]),
+    program("simulate", ["Simulator", "JSONCore", "Bytes", "CLinux"], path: "Benchmarks/Simulate"),
 
     // Tests, one target a module
     tests("BytesTests", ["Bytes", "COpenSSL"]),
@@ -143,6 +170,7 @@ let package = Package(
     tests("HTTPCoreTests", ["HTTPCore", "Bytes", "Seams", "CNghttp2", "CZ"]),
     tests("TLSCoreTests", ["TLSCore", "Bytes", "COpenSSL"]),
     tests("PushModelTests", ["PushModel", "JSONCore", "Bytes", "Seams"]),
+    tests("NotificationCoreTests", ["NotificationCore", "JSONCore", "Bytes", "Seams"]),
     tests("DeliveryCoreTests", ["DeliveryCore", "PushModel", "Bytes", "Seams"]),
     tests(
       "PushXMPPTests", ["PushXMPP", "XMPPCore", "XMLCore", "PushModel", "JSONCore", "Bytes"]),
@@ -164,7 +192,7 @@ let package = Package(
       "ConnectionServerTests",
       [
         "ConnectionServer", "TestKit", "Connections", "Stores", "StoreSQLite", "EventLoops",
-        "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore", "PushXMPP", "PushModel",
+        "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP", "PushModel",
         "DeliveryCore", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
     tests(
@@ -173,14 +201,28 @@ let package = Package(
         "StreamClient", "ConnectionServer", "TestKit", "Connections", "EventLoops", "TLSCore", "HTTPCore",
         "XMPPCore", "XMLCore", "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
+    program("device-crasher", ["DeviceRuntime"], path: "Tests/DeviceCrasher"),
     tests(
       "DeviceRuntimeTests",
       [
-        "DeviceRuntime", "ConnectionServer", "StreamClient", "TestKit", "Connections", "EventLoops",
+        "device-crasher", "DeviceRuntime", "NotificationCore", "AppStorage", "Downloads", "ConnectionServer",
+        "StreamClient", "TestKit", "Connections", "EventLoops",
         "TLSCore", "XMPPCore", "XMLCore", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
+    tests(
+      "DesktopNotificationsTests",
+      [
+        "DesktopNotifications", "DeviceRuntime", "NotificationCore", "StreamClient", "TestKit", "Bytes",
+        "Seams",
+      ]),
     tests("WeirCommandTests", ["WeirCommand", "TestKit", "PushModel", "JSONCore", "Bytes", "Seams"]),
-    tests("IntegrationTests", ["TestKit", "ConnectionServer", "weir"]),
+    tests(
+      "IntegrationTests",
+      ["TestKit", "ConnectionServer", "StreamClient", "DeviceRuntime", "JSONCore", "weir"]),
+    tests("ExamplesTests", ["TestKit", "weir", "dating", "reminder"]),
+    tests(
+      "SimulatorTests",
+      ["Simulator", "simulate", "ConnectionServer", "Stores", "PushModel", "DeliveryCore", "Bytes", "Seams"]),
     tests("TidyTests", []),
   ]
 )

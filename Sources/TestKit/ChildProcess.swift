@@ -1,9 +1,9 @@
+import CLinux
 import Foundation
-import Synchronization
 
 /// A program that runs beside the tests, with its output in files.
 ///
-/// It is ended by its process id when the object goes.
+/// It is ended by its process id when the object goes, and by the system when this process ends.
 package final class ChildProcess: Sendable {
   package struct Output: Sendable, CustomStringConvertible {
     package var text = ""
@@ -11,7 +11,6 @@ package final class ChildProcess: Sendable {
     package var description: String { "\(text)\(exitCode.map { "(exit code \($0))" } ?? "(running)")" }
   }
 
-  private let process: Mutex<Process>
   /// Standard output so far, and how the program ended: its exit code, or 128 and the signal's number.
   package let output = Watched(Output())
   package let processID: Int32
@@ -26,33 +25,26 @@ package final class ChildProcess: Sendable {
     _ path: String, _ arguments: [String], environment: [String: String] = [:], in directory: String? = nil,
     errors: String
   ) throws {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: path)
-    process.arguments = arguments
-    process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-    if let directory { process.currentDirectoryURL = URL(fileURLWithPath: directory) }
-    process.standardInput = FileHandle.nullDevice
-    if !FileManager.default.fileExists(atPath: errors) {
-      _ = FileManager.default.createFile(atPath: errors, contents: nil)
-    }
-    let errorFile = try FileHandle(forWritingTo: URL(fileURLWithPath: errors))
-    try errorFile.seekToEnd()
-    process.standardError = errorFile
-    let pipe = Pipe()
-    process.standardOutput = pipe
-    let source = OutputSource(pipe.fileHandleForReading, output)
-    pipe.fileHandleForReading.readabilityHandler = { _ in source.drain() }
-    process.terminationHandler = { process in
-      // The end of the pipe is not waited for: another child may have inherited its other side.
-      source.drain()
-      let code = process.terminationStatus
-      source.exited(process.terminationReason == .uncaughtSignal ? 128 + code : code)
-    }
-    try process.run()
-    try errorFile.close()
-    processID = process.processIdentifier
+    let started = try ProgramStart(
+      path: path, arguments: arguments, environment: environment, directory: directory, errors: errors
+    ).start()
+    processID = started.processID
     self.errors = errors
-    self.process = Mutex(process)
+    let output = output
+    let thread = Thread { Self.follow(started, output) }
+    thread.name = "program-output"
+    thread.start()
+  }
+
+  /// Runs a program to its end.
+  ///
+  /// - Returns: Exit code and standard output.
+  package static func run(
+    _ path: String, _ arguments: [String], environment: [String: String] = [:], in directory: String? = nil,
+    errors: String = "/dev/null", within time: Duration = .seconds(60)
+  ) async throws -> (code: Int32, text: String) {
+    try await ChildProcess(path, arguments, environment: environment, in: directory, errors: errors)
+      .waitForExit(within: time)
   }
 
   /// Sends a signal; nothing when the program has ended.
@@ -74,35 +66,37 @@ package final class ChildProcess: Sendable {
 
   deinit { signal(SIGKILL) }
 
-  /// Takes what the program wrote.
-  private final class OutputSource: Sendable {
-    private let handle: FileHandle
-    private let output: Watched<Output>
-    private let lock = Mutex(())
-
-    init(_ handle: FileHandle, _ output: Watched<Output>) {
-      self.handle = handle
-      self.output = output
-      let descriptor = handle.fileDescriptor
-      _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+  /// Takes what the program writes until it ends.
+  ///
+  /// The end of its output is not waited for: a child of its own may hold the other side.
+  private static func follow(_ started: ProgramStart.Started, _ output: Watched<Output>) {
+    defer {
+      close(started.output)
+      close(started.end)
     }
-
-    /// Reads until nothing is left.
-    func drain() {
-      lock.withLock { _ in
-        var buffer = [UInt8](repeating: 0, count: 65_536)
-        while true {
-          let count = read(handle.fileDescriptor, &buffer, buffer.count)
-          guard count > 0 else {
-            if count == 0 { handle.readabilityHandler = nil }
-            return
-          }
-          let text = String(decoding: buffer[..<count], as: UTF8.self)
-          output.update { $0.text += text }
-        }
-      }
+    var waited = [
+      pollfd(fd: started.output, events: Int16(POLLIN), revents: 0),
+      pollfd(fd: started.end, events: Int16(POLLIN), revents: 0),
+    ]
+    while waited[1].revents == 0 {
+      poll(&waited, 2, -1)
+      // A closed output is always ready: from then on only the end is of interest.
+      if !drain(started.output, output) { waited[0].fd = -1 }
     }
+    var status: Int32 = 0
+    while waitpid(started.processID, &status, 0) < 0, errno == EINTR {}
+    let ending = status & 0x7F
+    output.update { $0.exitCode = ending == 0 ? (status >> 8) & 0xFF : 128 + ending }
+  }
 
-    func exited(_ code: Int32) { output.update { $0.exitCode = code } }
+  /// - Returns: False when all was read and no more will come.
+  private static func drain(_ descriptor: Int32, _ output: Watched<Output>) -> Bool {
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    while true {
+      let count = read(descriptor, &buffer, buffer.count)
+      guard count > 0 else { return count < 0 && (errno == EAGAIN || errno == EINTR) }
+      let text = String(decoding: buffer[..<count], as: UTF8.self)
+      output.update { $0.text += text }
+    }
   }
 }

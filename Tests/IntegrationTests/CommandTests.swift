@@ -174,7 +174,7 @@ import Testing
     let refused = try ChildProcess(
       executable, ["serve", "--data", directory.path + "/data", "--limit", "nonsense=1"],
       errors: directory.path + "/errors")
-    #expect(try await refused.waitForExit(within: .seconds(30)).code == 3)
+    #expect(try await refused.waitForExit(within: .seconds(30)).code == 2)
     #expect(refused.errorText.contains("There is no limit \"nonsense\""))
   }
 }

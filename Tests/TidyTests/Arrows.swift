@@ -22,6 +22,7 @@ enum Arrows {
       "PushModel": basics.union(["JSONCore"]),
       "DeliveryCore": basics.union(["PushModel"]),
       "PushXMPP": basics.union(["XMPPCore", "XMLCore", "PushModel", "JSONCore"]),
+      "NotificationCore": basics.union(["JSONCore"]),
       "PushHTTP": basics.union(["HTTPCore", "PushModel", "JSONCore"]),
       // Port: knows messages, never stanzas or sockets.
       "Stores": basics.union(["PushModel"]),
@@ -34,19 +35,29 @@ enum Arrows {
       // Products: client and device know nothing of the server.
       "ConnectionServer": client.union(["HTTPCore", "PushHTTP", "Stores", "StoreSQLite", "CLinux"]),
       "StreamClient": client.union(["CCurl"]),
-      "DeviceRuntime": client.union(["HTTPCore"]),
+      // An app's own data and downloads, on the device's side.
+      "AppStorage": basics.union(["NotificationCore", "JSONCore", "CSQLite"]),
+      "Downloads": basics.union(["NotificationCore", "CCurl"]),
+      "DeviceRuntime": client.union(["HTTPCore", "NotificationCore", "AppStorage", "Downloads"]),
+      "DesktopNotifications": basics.union(["DeviceRuntime", "NotificationCore", "CDBus"]),
       // Programs
       "WeirCommand": client.union([
-        "ConnectionServer", "StreamClient", "DeviceRuntime", "HTTPCore", "CLinux",
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "DesktopNotifications", "NotificationCore",
+        "HTTPCore", "CLinux",
         // Signals as calls on a queue.
         "Dispatch",
       ]),
       "weir": ["WeirCommand"],
       // Beside
       "StoreConformance": basics.union(["Stores", "PushModel"]),
+      "Simulator": client.subtracting(["XMLCore", "JSONCore"]).union([
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "Stores",
+      ]),
       "TestKit": basics.union([
         "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops", "TLSCore",
         "HTTPCore", "XMLCore", "Stores", "PushModel", "JSONCore",
+        // Processes; a thread of its own that starts them.
+        "CLinux", "Dispatch",
       ]),
     ]
   }()

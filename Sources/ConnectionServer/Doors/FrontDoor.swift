@@ -29,20 +29,22 @@ final class FrontDoor: HTTPHandler {
     case .found(let route, let values)
     where route == .sendV1 || route == .sendLegacy || route == .sendLegacyGCM:
       let found = SendTarget(
-        isV1: route == .sendV1, project: values.first ?? "", query: target.query, isPretty: target.isPretty)
+        route: route == .sendV1 ? .sendV1 : .sendLegacy, project: values.first ?? "", query: target.query,
+        isPretty: target.isPretty)
       worker.sendTargets.keep(found, for: request.target)
       send(request, to: found, on: worker, reply)
     case .found(.batch, _):
       // No body holds a number that was never used.
       let boundary = "batch_\(worker.shard.numbers.next(worker.shard.wall))"
-      BatchDoor.run(request, worker.sendDoor, table, boundary: boundary) { reply.send($0) }
+      BatchDoor.run(request, worker.sendDoor, table, boundary: boundary, HTTPSink(reply, .batch, on: worker))
     case .found(let route, let values):
-      let (slow, crossOrigin, loop, waiting) = (slow, crossOrigin, worker.loop, Handover(reply))
+      let waiting = Handover(HTTPSink(reply, route, on: worker))
+      let (slow, crossOrigin, loop) = (slow, crossOrigin, worker.loop)
       // Not a message: a task costs nothing here that anybody would feel.
       Task {
         var response = await slow.answer(route, values, request)
         crossOrigin.mark(&response, target.path)
-        loop.submit { [response] in waiting.value.send(response) }
+        loop.submit { [response] in waiting.value(response) }
       }
     case .otherMethods(let methods) where request.method == "OPTIONS":
       reply.send(crossOrigin.options(methods, target.path, request))
@@ -54,19 +56,21 @@ final class FrontDoor: HTTPHandler {
 
   private func send(_ request: HTTPRequest, to target: SendTarget, on worker: LoopWorker, _ reply: HTTPReply)
   {
-    if target.isV1 {
+    let sink = HTTPSink(reply, target.route, on: worker)
+    if target.route == .sendV1 {
       worker.sendDoor.sendV1(
-        project: target.project, request.fields, query: target.query, isPretty: target.isPretty, request.body
-      ) { reply.send($0) }
+        project: target.project, request.fields, query: target.query, isPretty: target.isPretty, request.body,
+        sink)
     } else {
-      worker.sendDoor.sendLegacy(request.fields, request.body) { reply.send($0) }
+      worker.sendDoor.sendLegacy(request.fields, request.body, sink)
     }
   }
 }
 
 /// The target of a send, taken apart.
 struct SendTarget {
-  var isV1: Bool
+  /// Of HTTP v1 or of legacy HTTP.
+  var route: HTTPRoute
   var project: String
   var query: [String: String]
   var isPretty: Bool
