@@ -99,11 +99,19 @@ let package = Package(
         "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
 
+    // Lean streams, and load tests made of them
+    library(
+      "LoadGenerator",
+      [
+        "Connections", "EventLoops", "Telemetry", "TLSCore", "XMPPCore", "XMLCore", "PushXMPP",
+        "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
+      ]),
+
     // Programs
     library(
       "WeirCommand",
       [
-        "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops",
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "LoadGenerator", "Connections", "EventLoops",
         "Telemetry", "TLSCore", "HTTPCore", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
     program("weir", ["WeirCommand"]),
@@ -111,8 +119,8 @@ let package = Package(
     program(
       "stream-bench",
       [
-        "Connections", "DeviceRuntime", "EventLoops", "HTTPCore", "JSONCore", "PushModel", "PushXMPP",
-        "StoreSQLite", "Stores", "TLSCore", "Telemetry", "XMLCore", "XMPPCore", "Bytes", "Seams", "CLinux",
+        "LoadGenerator", "Connections", "DeviceRuntime", "EventLoops", "HTTPCore", "JSONCore", "PushModel",
+        "StoreSQLite", "Stores", "TLSCore", "Telemetry", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Stream"),
     program(
       "kill-run",
@@ -174,8 +182,15 @@ let package = Package(
         "DeviceRuntime", "ConnectionServer", "StreamClient", "TestKit", "Connections", "EventLoops",
         "TLSCore", "XMPPCore", "XMLCore", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
-    tests("WeirCommandTests", ["WeirCommand", "TestKit", "PushModel", "JSONCore", "Bytes", "Seams"]),
-    tests("IntegrationTests", ["TestKit", "ConnectionServer", "weir"]),
+    tests("LoadGeneratorTests", ["LoadGenerator", "Seams"]),
+    tests(
+      "WeirCommandTests",
+      [
+        "WeirCommand", "LoadGenerator", "StreamClient", "Telemetry", "TestKit", "PushModel", "JSONCore",
+        "Bytes",
+        "Seams",
+      ]),
+    tests("IntegrationTests", ["TestKit", "ConnectionServer", "JSONCore", "weir"]),
     tests("TidyTests", []),
   ]
 )

@@ -34,9 +34,11 @@ enum Arrows {
       "ConnectionServer": client.union(["HTTPCore", "Stores", "StoreSQLite", "CLinux"]),
       "StreamClient": client,
       "DeviceRuntime": client.union(["HTTPCore"]),
+      // Lean streams, and load tests made of them: client side alone.
+      "LoadGenerator": client.union(["CLinux"]),
       // Programs
       "WeirCommand": client.union([
-        "ConnectionServer", "StreamClient", "DeviceRuntime", "HTTPCore", "CLinux",
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "LoadGenerator", "HTTPCore", "CLinux",
         // Signals as calls on a queue.
         "Dispatch",
       ]),
