@@ -50,6 +50,8 @@ package final class LeanStream: ChannelDelegate {
   private var isPaused = false
   /// Logged in and bound, and not over.
   package private(set) var isReady = false
+  /// Unanswered messages that the server allows, when more than the protocol's was asked for and granted.
+  package var grantedWindow: Int? { stream.grantedWindow }
   /// Decrypted bytes that were read.
   package private(set) var bytesRead = 0
   /// Called with each message's JSON text.
@@ -59,7 +61,8 @@ package final class LeanStream: ChannelDelegate {
   package var failed: (String) -> Void = { _ in }
 
   package init(
-    identity: String, password: String, server: LeanServer, scratch: Scratch, on loop: EventLoop
+    identity: String, password: String, server: LeanServer, window: Int? = nil, scratch: Scratch,
+    on loop: EventLoop
   ) {
     self.loop = loop
     self.server = server
@@ -71,7 +74,8 @@ package final class LeanStream: ChannelDelegate {
     stream = ClientStream(
       login: ClientLogin(
         host: "fcm-xmpp.googleapis.com",
-        credentials: PlainCredentials(authcid: identity, password: password)), limits: limits, now: loop.now)
+        credentials: PlainCredentials(authcid: identity, password: password), window: window),
+      limits: limits, now: loop.now)
   }
 
   package func connect() {

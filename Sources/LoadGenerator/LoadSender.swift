@@ -9,12 +9,16 @@ import Seams
 ///
 /// Belongs to the run's loop.
 final class LoadSender {
+  private static let windowOfProtocol = 100
+
   let number: Int
   var ledger: SendLedger
   private(set) var stream: LeanStream?
   private unowned let run: LoadRun
   /// Written on this stream and not answered.
   private var pending = 0
+  /// Messages that may be pending.
+  private var window = 100
   /// Written on an earlier stream and not answered: written again first, under the same ids.
   private var redo: [Int] = []
   private var failures = 0
@@ -38,10 +42,12 @@ final class LoadSender {
     guard stream == nil else { return }
     let stream = LeanStream(
       identity: run.setup.senderID + "@fcm.googleapis.com", password: run.setup.serverKey,
-      server: run.setup.server, scratch: run.scratch, on: run.loop)
+      server: run.setup.server, window: run.window > Self.windowOfProtocol ? run.window : nil,
+      scratch: run.scratch, on: run.loop)
     self.stream = stream
-    stream.ready = { [unowned self] _ in
+    stream.ready = { [unowned self] stream in
       failures = 0
+      window = min(run.window, max(Self.windowOfProtocol, stream.grantedWindow ?? 0))
       isDraining = false
       pending = 0
       redo = Array(ledger.unansweredNumbers().reversed())
@@ -67,7 +73,7 @@ final class LoadSender {
   /// Writes what the window has room for.
   func pump() {
     guard let stream, stream.isReady, !isDraining else { return }
-    while pending < run.window, let next = takeNext() {
+    while pending < window, let next = takeNext() {
       pending += 1
       run.write(next, of: number)
       run.output.bytes.withUnsafeBytes { stream.send($0) }

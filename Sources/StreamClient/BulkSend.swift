@@ -94,7 +94,8 @@ final class BulkPump<Source: AsyncSequence & Sendable>: Sendable where Source.El
   }
 
   private static func run(_ client: StreamClient, _ source: Source, _ channel: BulkChannel) async {
-    var encoder = MessageEncoder(idPrefix: MessageEncoder.randomPrefix())
+    var encoder = MessageEncoder(
+      idPrefix: MessageEncoder.randomPrefix(), ordersByTarget: client.configuration.ordersByTarget)
     do {
       for try await message in source {
         guard await channel.admit() else { return }

@@ -117,6 +117,22 @@ import Testing
     }
   }
 
+  @Test func aWindowAboveTheProtocolsIsGrantedByTheServerUpToItsLimit() async throws {
+    let scenario = "{ duration: 1, devices: { count: 10 }, senders: { window: 400 } }"
+    func most(_ ended: Ended) -> Int64 { ended.seconds.map { $0["pending"]?.int ?? 0 }.max() ?? 0 }
+    try await TestServer.run { address in
+      let ended = try await load(scenario, [], address)
+      #expect(ended.code == 0, "\(ended.errors)")
+      #expect(most(ended) > 150 && most(ended) <= 400)
+      #expect(count(ended, "nacked") == 0)
+    }
+    let server = try await ServerProcess.start(flags: ["--limit", "negotiated-window=0"])
+    let ended = try await load(scenario, [], server.address)
+    #expect(ended.code == 0, "\(ended.errors)")
+    #expect(most(ended) <= 100)
+    #expect(try await server.terminate() == 0)
+  }
+
   @Test func wrongCredentialsExitWithThree() async throws {
     try await TestServer.run { address in
       let directory = try TemporaryDirectory()

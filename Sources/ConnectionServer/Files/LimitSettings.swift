@@ -16,6 +16,9 @@ package enum LimitSettings {
     Entry(name: "pending-per-stream", help: "messages a stream may have unacked") {
       $0.pendingPerStreamMax = $1
     },
+    Entry(name: "negotiated-window", help: "the most that an app server may ask for instead") {
+      $0.negotiatedWindowMax = $1
+    },
     Entry(name: "held-per-stream", help: "messages beyond that which are still taken") {
       $0.heldPerStreamMax = $1
     },
