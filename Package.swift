@@ -137,6 +137,13 @@ let package = Package(
         "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops", "TLSCore",
         "HTTPCore", "XMLCore", "Stores", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
+    library(
+      "Simulator",
+      [
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops", "Stores",
+        "PushXMPP", "PushModel", "DeliveryCore", "XMPPCore", "TLSCore", "Telemetry", "Bytes", "Seams",
+      ]),
+    program("simulate", ["Simulator", "JSONCore", "Bytes", "CLinux"], path: "Benchmarks/Simulate"),
 
     // Tests, one target a module
     tests("BytesTests", ["Bytes", "COpenSSL"]),
@@ -191,6 +198,9 @@ let package = Package(
         "Seams",
       ]),
     tests("IntegrationTests", ["TestKit", "ConnectionServer", "JSONCore", "weir"]),
+    tests(
+      "SimulatorTests",
+      ["Simulator", "simulate", "ConnectionServer", "Stores", "PushModel", "DeliveryCore", "Bytes", "Seams"]),
     tests("TidyTests", []),
   ]
 )

@@ -5,7 +5,7 @@ import Telemetry
 /// What has to be done now and then: sweeping expired messages, forgetting old journal rows.
 struct Housekeeping: Sendable {
   let context: ServerContext
-  private let sweepEvery: Duration = .seconds(1)
+  var sweepEvery: Duration = .seconds(1)
   private let sweepBudget = 2_000
   /// Sweeps between two prunings of the journal.
   private let sweepsPerPruning = 30
@@ -22,7 +22,7 @@ struct Housekeeping: Sendable {
   func run() async {
     var sweeps = 0
     while !Task.isCancelled {
-      do { try await Task.sleep(for: sweepEvery) } catch { return }
+      do { try await context.time.sleep(for: sweepEvery) } catch { return }
       do {
         context.endedByRule(try await context.store.sweep(now: context.time.wall, budget: sweepBudget))
         sweeps += 1

@@ -61,7 +61,7 @@ extension Shard {
       if isFull || page.hasMore { slot.behind = true }
       if !slot.behind { slot.waitingCount = 0 }
     case .failure:
-      // The next ack or message pumps again.
+      readAgainLater(.backlog(device))
       slot.behind = true
       isFull = true
       counters.storeFaults.add(1)
@@ -72,6 +72,16 @@ extension Shard {
     if !isFull { pump(slot) }
   }
 
+  /// Whether the message of this row was handed out already: as this row, or as another one of the same message, which
+  /// came to be when its sender was refused after a write that took place; one row is enough then.
+  private func isOnItsWay(_ row: StoredMessage, in slot: DeviceSlot) -> Bool {
+    guard let handed = slot.inFlight.find(row.key) else { return false }
+    if handed.number == row.number { return true }
+    if case .failed = handed.write { return false }
+    end(Downstream(row), .collapsed)
+    return true
+  }
+
   /// - Returns: False when the stream has no room for all of it.
   private func hand(_ page: Backlog, to slot: DeviceSlot) -> Bool {
     if page.overflowed > 0 {
@@ -79,7 +89,7 @@ extension Shard {
       writing.clearOverflow(slot.device, now: now)
     }
     for row in page.messages {
-      if slot.settling.contains(row.number) || slot.inFlight.contains(row.key) { continue }
+      if slot.settling.contains(row.number) || isOnItsWay(row, in: slot) { continue }
       // One message always fits; the acks of what is on its way bring the rest.
       guard slot.inFlight.count < tuning.deviceWindow,
         slot.inFlight.isEmpty || slot.stream.backlogBytes < limits.writeBacklogBytesMax / 2

@@ -42,10 +42,20 @@ extension Shard {
   }
 
   func hand(_ record: Downstream, to slot: DeviceSlot) {
+    if let old = slot.inFlight.remove(record.key) { giveWay(old) }
     record.handed = true
     slot.inFlight.append(record, key: record.key)
     note(record, .inFlight)
     slot.stream.deliver(record)
+  }
+
+  /// The same message is handed out again, by another row: its sender was refused, or its id was forgotten, and sent it
+  /// once more. The device acks it once.
+  private func giveWay(_ old: Downstream) {
+    old.handed = false
+    if case .failed = old.write { return }
+    answer(old, .ack)
+    end(old, .collapsed)
   }
 
   /// The device acked.
@@ -155,9 +165,15 @@ extension Shard {
     }
   }
 
+  /// Its end was noted when its device acked; the row was only waiting to be removed.
+  func hasEndedHere(_ row: WriteOutcome.Ended) -> Bool {
+    let settling = devices[row.device]?.settling ?? settlingOfAbsent[row.device]
+    return settling?.contains(row.number) ?? false
+  }
+
   /// Messages that a rule ended in the store: collapse, overflow, expiry, unregistration.
   func endedByRule(_ rows: [WriteOutcome.Ended]) {
-    for row in rows {
+    for row in rows where !hasEndedHere(row) {
       counters.count(row.state)
       events.record(
         .init(key: row.key, sender: row.sender, device: row.device, state: row.state, at: wall))

@@ -170,7 +170,7 @@ extension Shard {
     let desk = desk(sender)
     desk.leasing = false
     guard case .success(let rows) = result else {
-      // The desk stays behind; the next ack or stream leases again.
+      readAgainLater(.lease(sender))
       counters.storeFaults.add(1)
       return
     }

@@ -60,6 +60,9 @@ final class Shard {
   /// Repeats that came before what they repeat; looked at again when due.
   var deferredRepeats: [(due: Moment, key: MessageKey, origin: Origin)] = []
 
+  /// Reads of the store that failed; tried again when due.
+  var failedReads: [(due: Moment, read: FailedRead)] = []
+
   init(index: Int, _ context: ServerContext, now: Moment, wall: WallTime) {
     self.index = index
     self.now = now
@@ -126,6 +129,7 @@ final class Shard {
   /// - Returns: When to be called again without other cause; nil for never.
   func endRound() -> Moment? {
     lookAtDeferredRepeats()
+    lookAtFailedReads()
     submitIfDue()
     if index == fanoutHome { advanceFanoutsIfDue() }
     for shard in outboxes.indices where !outboxes[shard].isEmpty {
@@ -133,6 +137,7 @@ final class Shard {
     }
     var due = writing.nextDue(tuning)
     if let repeatDue = deferredRepeats.first?.due { due = min(due ?? repeatDue, repeatDue) }
+    if let readDue = failedReads.first?.due { due = min(due ?? readDue, readDue) }
     if let sliceDue = fanouts.nextDue(now) { due = min(due ?? sliceDue, sliceDue) }
     return due
   }

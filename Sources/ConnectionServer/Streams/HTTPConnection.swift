@@ -8,14 +8,14 @@ import Seams
 final class HTTPConnection: ChannelDelegate {
   typealias Handler = @Sendable (HTTPRequest) async -> HTTPResponse
 
-  private let loop: EventLoop
+  private let loop: any Loop
   private let channel: Channel
   private let machine: HTTPServerConnection
   private let handler: Handler
   private var timer: LoopTimer?
   private var isEnded = false
 
-  init(loop: EventLoop, channel: Channel, limits: HTTPLimits, handler: @escaping Handler) {
+  init(loop: any Loop, channel: Channel, limits: HTTPLimits, handler: @escaping Handler) {
     self.loop = loop
     self.channel = channel
     self.handler = handler

@@ -5,7 +5,7 @@ import EventLoops
 /// `@unchecked Sendable`: `loop`, `context` and `index` are constants of Sendable types; everything else is made
 /// and touched on the loop's thread alone.
 final class LoopWorker: @unchecked Sendable {
-  let loop: EventLoop
+  let loop: any Loop
   let context: ServerContext
   let index: Int
   let shard: Shard
@@ -13,7 +13,7 @@ final class LoopWorker: @unchecked Sendable {
   var listeners: [TCPListener] = []
   private var driver: ShardDriver?
 
-  init(loop: EventLoop, context: ServerContext, shard: Shard) {
+  init(loop: any Loop, context: ServerContext, shard: Shard) {
     self.loop = loop
     self.context = context
     self.shard = shard

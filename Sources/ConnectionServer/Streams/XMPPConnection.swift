@@ -55,7 +55,7 @@ final class XMPPConnection: ChannelDelegate {
     number = worker.shard.nextStreamNumber()
     stream = ServerStream(
       limits: StreamLimits(context.limits), now: worker.loop.now,
-      random: { UInt64.random(in: .min ... .max) })
+      random: { [loop = worker.loop] in loop.random() })
     peer = channel.peer.map { "\($0)" } ?? "unknown"
     worker.connections[number] = self
     worker.shard.counters.connections.add(1)

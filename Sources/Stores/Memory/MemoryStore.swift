@@ -43,39 +43,55 @@ package final class MemoryStore: Store {
   /// Hands an answer out: at once, or by a simulator's clock.
   package typealias Deliver = @Sendable (@escaping @Sendable () -> Void) -> Void
 
+  /// Takes a call in: at once, or when a simulator's clock says so.
+  ///
+  /// What writes must be run in the order of the calls. A call never run, nor answered, is one that a kill came before.
+  package typealias Arrive = @Sendable (Call, _ work: @escaping @Sendable () -> Void) -> Void
+
   private struct State {
     var contents: MemoryContents
     var beforeWrite: (@Sendable (Call) -> Fate)?
+    var beforeRead: (@Sendable (Call) -> Fate)?
     var closed = false
   }
 
   private let state: Mutex<State>
   private let deliver: Deliver
+  private let arrive: Arrive?
 
   /// - Parameter beforeWrite: Asked before each call that may change something, outside the store's lock.
   package init(
-    limits: StoreLimits = StoreLimits(), deliver: @escaping Deliver = { $0() },
+    limits: StoreLimits = StoreLimits(), arrive: Arrive? = nil, deliver: @escaping Deliver = { $0() },
     beforeWrite: (@Sendable (Call) -> Fate)? = nil
   ) {
     state = Mutex(State(contents: MemoryContents(limits: limits), beforeWrite: beforeWrite))
+    self.arrive = arrive
     self.deliver = deliver
   }
 
-  private init(contents: MemoryContents, deliver: @escaping Deliver) {
+  private init(contents: MemoryContents, arrive: Arrive?, deliver: @escaping Deliver) {
     state = Mutex(State(contents: contents))
+    self.arrive = arrive
     self.deliver = deliver
   }
 
   /// A store as a new process would find it after this one was killed now.
   ///
   /// This one is closed; the fault hook is not taken over.
-  package func restarted(deliver: @escaping Deliver = { $0() }) -> MemoryStore {
+  package func restarted(arrive: Arrive? = nil, deliver: @escaping Deliver = { $0() }) -> MemoryStore {
     var contents = state.withLock { state in
       state.closed = true
       return state.contents
     }
     contents.restart()
-    return MemoryStore(contents: contents, deliver: deliver)
+    return MemoryStore(contents: contents, arrive: arrive, deliver: deliver)
+  }
+
+  /// What a new process would find if this one were killed now; this store goes on.
+  package func snapshot(arrive: Arrive? = nil, deliver: @escaping Deliver = { $0() }) -> MemoryStore {
+    var contents = state.withLock { $0.contents }
+    contents.restart()
+    return MemoryStore(contents: contents, arrive: arrive, deliver: deliver)
   }
 
   /// Puts another fault hook in place; nil for none.
@@ -83,13 +99,26 @@ package final class MemoryStore: Store {
     state.withLock { $0.beforeWrite = hook }
   }
 
+  /// The same for calls that change nothing.
+  package func setBeforeRead(_ hook: (@Sendable (Call) -> Fate)?) {
+    state.withLock { $0.beforeRead = hook }
+  }
+
   /// One call: asks the hook, does the work under the lock, answers outside it.
   func run<Value: Sendable>(
+    _ call: Call, _ done: @escaping Completion<Value>,
+    _ work: @escaping @Sendable (inout MemoryContents) -> Result<Value, StoreFault>
+  ) {
+    guard let arrive else { return execute(call, done, work) }
+    arrive(call) { [self] in execute(call, done, work) }
+  }
+
+  private func execute<Value: Sendable>(
     _ call: Call, _ done: @escaping Completion<Value>,
     _ work: (inout MemoryContents) -> Result<Value, StoreFault>
   ) {
     var fate = Fate.goesWell
-    if call.writes, let hook = state.withLock({ $0.beforeWrite }) { fate = hook(call) }
+    if let hook = state.withLock({ call.writes ? $0.beforeWrite : $0.beforeRead }) { fate = hook(call) }
     if case .fails(let fault) = fate {
       deliver { done(.failure(fault)) }
       return
