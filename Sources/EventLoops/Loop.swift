@@ -126,6 +126,7 @@ extension TCPListener {
     troubled: @escaping (NetworkFault) -> Void
   ) throws(NetworkFault) {
     guard let loop = loop as? EventLoop else { throw NetworkFault.notSupported(.listen) }
-    try self.init(socket, on: loop, accepted: accepted, troubled: troubled)
+    // Names all of its parameters: else this one is meant again.
+    try self.init(socket, on: loop, accepted: accepted, troubled: troubled, accepting: acceptNext)
   }
 }

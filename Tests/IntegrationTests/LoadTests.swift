@@ -126,7 +126,7 @@ import Testing
       #expect(most(ended) > 150 && most(ended) <= 400)
       #expect(count(ended, "nacked") == 0)
     }
-    let server = try await ServerProcess.start(flags: ["--limit", "negotiated-window=0"])
+    let server = try await ServerProcess.start(flags: ["--limit", "negotiated-window=50"])
     let ended = try await load(scenario, [], server.address)
     #expect(ended.code == 0, "\(ended.errors)")
     #expect(most(ended) <= 100)
