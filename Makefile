@@ -35,10 +35,10 @@ check-rest: ## The checks beside the tests: format, sanitizers, docs, fuzz, rele
 	@dev/check-rest.sh
 
 fmt: ## Format all Swift files in place
-	swift format -i -r Package.swift Sources Tests Benchmarks Fuzzing
+	swift format -i -r Package.swift Sources Tests Benchmarks Fuzzing Examples
 
 lint: ## Check the format of all Swift files
-	swift format lint --strict -r Package.swift Sources Tests Benchmarks Fuzzing
+	swift format lint --strict -r Package.swift Sources Tests Benchmarks Fuzzing Examples
 
 tidy: ## Check imports, file lengths and other house rules
 	swift build --build-tests
@@ -54,7 +54,9 @@ bench: ## Measure a running server and the cores in a release build (BENCH='--sm
 	swift build -c release --product weir
 	swift build -c release --product stream-bench
 	swift build -c release --product weir-bench
+	swift build -c release --product device-memory
 	.build/release/stream-bench $(BENCH)
+	.build/release/stream-bench --http $(BENCH)
 	.build/release/weir-bench $(BENCH)
 
 simulate: ## Run seeds of the whole system on a virtual clock, each twice (SEEDS=1...200, or SEED=n for a trace)
@@ -65,7 +67,7 @@ simulate: ## Run seeds of the whole system on a virtual clock, each twice (SEEDS
 canaries: ## Run the simulator with deliberate faults, which it must catch
 	@dev/deps.sh run
 	swift build -c release --product simulate
-	@for canary in $(CANARIES); do .build/release/simulate --once --canary $$canary --seeds 1...60 || exit 1; done
+	@for canary in $(CANARIES); do .build/release/simulate --once --canary $$canary --seeds 1...100 || exit 1; done
 
 durability: ## Kill the server with SIGKILL at random points under load and compare both ends (RUNS=20)
 	@dev/deps.sh run

@@ -35,6 +35,7 @@ let package = Package(
     .library(name: "ConnectionServer", targets: ["ConnectionServer"]),
     .library(name: "StreamClient", targets: ["StreamClient"]),
     .library(name: "DeviceRuntime", targets: ["DeviceRuntime"]),
+    .library(name: "DesktopNotifications", targets: ["DesktopNotifications"]),
     .library(name: "TestKit", targets: ["TestKit"]),
     .executable(name: "weir", targets: ["weir"]),
   ],
@@ -44,7 +45,11 @@ let package = Package(
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CXML2", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"])]),
     .systemLibrary(name: "CHTTPParser", providers: [.apt(["libhttp-parser-dev"])]),
+    .systemLibrary(name: "CNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
+    .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+    .systemLibrary(name: "CZ", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+    .systemLibrary(name: "CDBus", pkgConfig: "dbus-1", providers: [.apt(["libdbus-1-dev"])]),
     .systemLibrary(name: "CLinux"),
 
     // Basics and seams
@@ -55,11 +60,14 @@ let package = Package(
     library("JSONCore", ["Bytes"]),
     library("XMLCore", ["Bytes", "CXML2"]),
     library("XMPPCore", ["XMLCore", "Bytes", "Seams"]),
-    library("HTTPCore", ["Bytes", "Seams", "CHTTPParser"]),
+    library("HTTPCore", ["Bytes", "Seams", "CHTTPParser", "CNghttp2", "CZ"]),
     library("TLSCore", ["Bytes", "COpenSSL"]),
     library("PushModel", ["JSONCore", "Bytes", "Seams"]),
     library("DeliveryCore", ["PushModel", "Bytes", "Seams"]),
     library("PushXMPP", ["XMPPCore", "PushModel", "XMLCore", "JSONCore", "Bytes"]),
+    library("PushHTTP", ["HTTPCore", "PushModel", "JSONCore", "Bytes", "Seams"]),
+
+    library("NotificationCore", ["JSONCore", "Bytes", "Seams"]),
 
     // Ports
     library("Stores", ["PushModel", "Bytes", "Seams"]),
@@ -83,21 +91,26 @@ let package = Package(
       "ConnectionServer",
       [
         "Connections", "StoreSQLite", "Stores", "EventLoops", "Telemetry", "TLSCore", "HTTPCore",
-        "XMPPCore", "XMLCore", "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes",
+        "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP", "PushModel", "DeliveryCore", "JSONCore", "Bytes",
         "Seams", "CLinux",
       ]),
     library(
       "StreamClient",
       [
         "Connections", "EventLoops", "Telemetry", "TLSCore", "XMPPCore", "XMLCore", "PushXMPP",
-        "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
+        "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams", "CCurl",
       ]),
+    library("AppStorage", ["NotificationCore", "JSONCore", "Bytes", "Seams", "CSQLite"]),
+    library("Downloads", ["NotificationCore", "Bytes", "Seams", "CCurl"]),
     library(
       "DeviceRuntime",
       [
-        "Connections", "EventLoops", "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore",
+        "NotificationCore", "AppStorage", "Downloads", "Connections", "EventLoops", "Telemetry", "TLSCore",
+        "HTTPCore", "XMPPCore", "XMLCore",
         "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
+    library(
+      "DesktopNotifications", ["DeviceRuntime", "NotificationCore", "Bytes", "Seams", "CDBus"]),
 
     // Lean streams, and load tests made of them
     library(
@@ -111,7 +124,9 @@ let package = Package(
     library(
       "WeirCommand",
       [
-        "ConnectionServer", "StreamClient", "DeviceRuntime", "LoadGenerator", "Connections", "EventLoops",
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "DesktopNotifications", "NotificationCore",
+        "LoadGenerator",
+        "Connections", "EventLoops",
         "Telemetry", "TLSCore", "HTTPCore", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
     program("weir", ["WeirCommand"]),
@@ -123,11 +138,21 @@ let package = Package(
         "StoreSQLite", "Stores", "TLSCore", "Telemetry", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Stream"),
     program(
+      "device-memory",
+      [
+        "Connections", "DeliveryCore", "DeviceRuntime", "EventLoops", "PushModel", "TLSCore", "Bytes",
+        "CLinux",
+      ], path: "Benchmarks/Device"),
+    program(
       "kill-run",
       [
         "TestKit", "StreamClient", "DeviceRuntime", "Connections", "DeliveryCore", "EventLoops", "TLSCore",
         "PushModel", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Kill"),
+
+    // Examples
+    program("dating", ["DeviceRuntime", "DesktopNotifications", "StreamClient"], path: "Examples/Dating"),
+    program("reminder", ["DeviceRuntime", "DesktopNotifications"], path: "Examples/Reminder"),
 
     // Beside
     library("StoreConformance", ["Stores", "PushModel", "Bytes", "Seams"]),
@@ -151,12 +176,14 @@ let package = Package(
     tests("JSONCoreTests", ["JSONCore", "Bytes"]),
     tests("XMLCoreTests", ["XMLCore", "Bytes", "Seams", "CXML2"]),
     tests("XMPPCoreTests", ["XMPPCore", "XMLCore", "Bytes", "Seams"]),
-    tests("HTTPCoreTests", ["HTTPCore", "Bytes", "Seams"]),
+    tests("HTTPCoreTests", ["HTTPCore", "Bytes", "Seams", "CNghttp2", "CZ"]),
     tests("TLSCoreTests", ["TLSCore", "Bytes", "COpenSSL"]),
     tests("PushModelTests", ["PushModel", "JSONCore", "Bytes", "Seams"]),
+    tests("NotificationCoreTests", ["NotificationCore", "JSONCore", "Bytes", "Seams"]),
     tests("DeliveryCoreTests", ["DeliveryCore", "PushModel", "Bytes", "Seams"]),
     tests(
       "PushXMPPTests", ["PushXMPP", "XMPPCore", "XMLCore", "PushModel", "JSONCore", "Bytes"]),
+    tests("PushHTTPTests", ["PushHTTP", "HTTPCore", "PushModel", "JSONCore", "Bytes", "Seams"]),
     program(
       "store-crasher", ["StoreSQLite", "Stores", "PushModel", "Bytes", "Seams"],
       path: "Tests/StoreCrasher"),
@@ -174,30 +201,40 @@ let package = Package(
       "ConnectionServerTests",
       [
         "ConnectionServer", "TestKit", "Connections", "Stores", "StoreSQLite", "EventLoops",
-        "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore", "PushXMPP", "PushModel",
+        "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP", "PushModel",
         "DeliveryCore", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
     tests(
       "StreamClientTests",
       [
-        "StreamClient", "ConnectionServer", "TestKit", "Connections", "EventLoops", "TLSCore",
+        "StreamClient", "ConnectionServer", "TestKit", "Connections", "EventLoops", "TLSCore", "HTTPCore",
         "XMPPCore", "XMLCore", "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
+    program("device-crasher", ["DeviceRuntime"], path: "Tests/DeviceCrasher"),
     tests(
       "DeviceRuntimeTests",
       [
-        "DeviceRuntime", "ConnectionServer", "StreamClient", "TestKit", "Connections", "EventLoops",
+        "device-crasher", "DeviceRuntime", "NotificationCore", "AppStorage", "Downloads", "ConnectionServer",
+        "StreamClient", "TestKit", "Connections", "EventLoops",
         "TLSCore", "XMPPCore", "XMLCore", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
+      ]),
+    tests(
+      "DesktopNotificationsTests",
+      [
+        "DesktopNotifications", "DeviceRuntime", "NotificationCore", "StreamClient", "TestKit", "Bytes",
+        "Seams",
       ]),
     tests("LoadGeneratorTests", ["LoadGenerator", "Seams"]),
     tests(
       "WeirCommandTests",
       [
         "WeirCommand", "LoadGenerator", "StreamClient", "Telemetry", "TestKit", "PushModel", "JSONCore",
-        "Bytes",
-        "Seams",
+        "Bytes", "Seams",
       ]),
-    tests("IntegrationTests", ["TestKit", "ConnectionServer", "JSONCore", "weir"]),
+    tests(
+      "IntegrationTests",
+      ["TestKit", "ConnectionServer", "StreamClient", "DeviceRuntime", "JSONCore", "weir"]),
+    tests("ExamplesTests", ["TestKit", "weir", "dating", "reminder"]),
     tests(
       "SimulatorTests",
       ["Simulator", "simulate", "ConnectionServer", "Stores", "PushModel", "DeliveryCore", "Bytes", "Seams"]),

@@ -8,15 +8,18 @@ final class ServerUnderTest {
   let directory: String
   private let loops: Int
   private let weir: String
+  private let more: [String]
   private(set) var xmpp: UInt16 = 0
   private(set) var https = 0
   private(set) var admin: UInt16 = 0
   private(set) var senderID = ""
   var credentials: String { directory + "/credentials" }
 
-  init(loops: Int, weir: String) throws {
+  /// - Parameter more: Further flags of `weir serve`.
+  init(loops: Int, weir: String, more: [String] = []) throws {
     self.loops = loops
     self.weir = weir
+    self.more = more
     directory =
       FileManager.default.temporaryDirectory.appendingPathComponent(
         "weir-bench-\(getpid())-\(UInt32.random(in: 0 ... .max))"
@@ -28,10 +31,11 @@ final class ServerUnderTest {
   func start() throws {
     process = Process()
     process.executableURL = URL(fileURLWithPath: weir)
-    process.arguments = [
-      "serve", "--data", directory, "--xmpp-port", "0", "--https-port", "0", "--admin-port", "0", "--loops",
-      String(loops), "--log-level", "error", "--limit", "stored-per-device=1000000",
-    ]
+    process.arguments =
+      [
+        "serve", "--data", directory, "--xmpp-port", "0", "--https-port", "0", "--admin-port", "0", "--loops",
+        String(loops), "--log-level", "error", "--limit", "stored-per-device=1000000",
+      ] + more
     let output = Pipe()
     process.standardOutput = output
     try process.run()
@@ -58,8 +62,10 @@ final class ServerUnderTest {
   }
 
   /// Processor time used so far, in microseconds.
-  var cpuMicroseconds: Double {
-    guard let text = try? String(contentsOfFile: "/proc/\(process.processIdentifier)/stat", encoding: .utf8),
+  var cpuMicroseconds: Double { Self.cpuMicroseconds(of: process.processIdentifier) }
+
+  static func cpuMicroseconds(of process: Int32) -> Double {
+    guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8),
       let end = text.lastIndex(of: ")")
     else { return 0 }
     let fields = text[text.index(after: end)...].split(separator: " ")

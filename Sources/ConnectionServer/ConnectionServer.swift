@@ -67,7 +67,7 @@ public final class ConnectionServer: Sendable {
     _ configuration: ServerConfiguration, time: any TimeSource, tuning: ShardTuning
   ) async throws -> ConnectionServer {
     let log = try LogSetUp.make(configuration)
-    let limits = try Limits(settings: configuration.limits)
+    let limits = try Limits(configuration.limitSet, settings: configuration.limits)
     let store: any Store
     do {
       store = try SQLiteStore(
@@ -112,7 +112,7 @@ public final class ConnectionServer: Sendable {
         senderID: project.sender.value, credentials: ready.credentials.directory)
       let server = ConnectionServer(
         addresses: addresses, context: context, loops: loops, tls: tls,
-        keeping: Task { await Housekeeping(context: context).run() })
+        keeping: Task { await core.keepHouse() })
       ending.action = { [weak server] in Task { await server?.stop() } }
       log.info(
         "The server is ready",
@@ -125,7 +125,8 @@ public final class ConnectionServer: Sendable {
   }
 
   private static func finishCredentials(_ ready: StartUp, _ ports: Listeners.Ports) throws -> Project {
-    _ = try ready.credentials.makeServiceAccount(ready.project, httpsPort: ports.https)
+    let file = try ready.credentials.makeServiceAccount(ready.project, httpsPort: ports.https)
+    try ready.accounts.serviceAccounts.add(file: file, sender: ready.project.sender)
     return ready.project
   }
 

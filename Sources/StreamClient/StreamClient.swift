@@ -19,7 +19,7 @@ import Synchronization
 /// id, on the others if there are any. When the server drains, another stream is opened first and the old one is
 /// read to its end. Every message handed over ends exactly once: with an
 /// ``Ack`` or a ``SendError``.
-public final class StreamClient: Sendable {
+public final class StreamClient: MessageTarget {
   /// As it was made.
   public let configuration: Configuration
 
@@ -157,13 +157,18 @@ public final class StreamClient: Sendable {
   /// Invalid messages end at once with their fault; the others go on. See ``BulkSend``.
   public func send<Source: AsyncSequence & Sendable>(contentsOf source: Source) -> BulkSend<Source>
   where Source.Element == PushMessage {
-    BulkSend(client: self, source: source, creditMax: 2 * configuration.heldMax + 512)
+    BulkSend(target: self, source: source, creditMax: 2 * configuration.heldMax + 512)
   }
 
   /// Sends all messages of a sequence, as the form for asynchronous sequences does.
   public func send<Source: Sequence & Sendable>(contentsOf source: Source) -> BulkSend<AsyncList<Source>>
   where Source.Element == PushMessage {
     send(contentsOf: AsyncList(base: source))
+  }
+
+  func makeEncoder() -> MessageEncoder {
+    MessageEncoder(
+      idPrefix: MessageEncoder.randomPrefix(), ordersByTarget: configuration.ordersByTarget)
   }
 
   func enqueue(_ item: SendQueue.Item) {

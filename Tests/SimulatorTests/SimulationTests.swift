@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import Simulator
@@ -17,7 +18,7 @@ import Testing
 
   @Test(arguments: Canary.allCases)
   func theCanaryIsCaught(_ canary: Canary) {
-    let caught = (1...60).first { !Simulator.run(seed: UInt64($0), canary: canary).failures.isEmpty }
+    let caught = (1...100).first { !Simulator.run(seed: UInt64($0), canary: canary).failures.isEmpty }
     #expect(caught != nil)
   }
 

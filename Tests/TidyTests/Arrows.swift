@@ -17,11 +17,13 @@ enum Arrows {
       "JSONCore": ["Bytes"],
       "XMLCore": ["Bytes", "CXML2"],
       "TLSCore": ["Bytes", "COpenSSL"],
-      "HTTPCore": basics.union(["CHTTPParser"]),
+      "HTTPCore": basics.union(["CHTTPParser", "CNghttp2", "CZ"]),
       "XMPPCore": basics.union(["XMLCore"]),
       "PushModel": basics.union(["JSONCore"]),
       "DeliveryCore": basics.union(["PushModel"]),
       "PushXMPP": basics.union(["XMPPCore", "XMLCore", "PushModel", "JSONCore"]),
+      "NotificationCore": basics.union(["JSONCore"]),
+      "PushHTTP": basics.union(["HTTPCore", "PushModel", "JSONCore"]),
       // Port: knows messages, never stanzas or sockets.
       "Stores": basics.union(["PushModel"]),
       // Loops
@@ -31,14 +33,20 @@ enum Arrows {
       "StoreSQLite": basics.union(["Stores", "PushModel", "Telemetry", "CSQLite", "CLinux"]),
       "Connections": client.subtracting(["Connections"]).union(["HTTPCore"]),
       // Products: client and device know nothing of the server.
-      "ConnectionServer": client.union(["HTTPCore", "Stores", "StoreSQLite", "CLinux"]),
-      "StreamClient": client,
-      "DeviceRuntime": client.union(["HTTPCore"]),
+      "ConnectionServer": client.union(["HTTPCore", "PushHTTP", "Stores", "StoreSQLite", "CLinux"]),
+      "StreamClient": client.union(["CCurl"]),
+      // An app's own data and downloads, on the device's side.
+      "AppStorage": basics.union(["NotificationCore", "JSONCore", "CSQLite"]),
+      "Downloads": basics.union(["NotificationCore", "CCurl"]),
+      "DeviceRuntime": client.union(["HTTPCore", "NotificationCore", "AppStorage", "Downloads"]),
+      "DesktopNotifications": basics.union(["DeviceRuntime", "NotificationCore", "CDBus"]),
       // Lean streams, and load tests made of them: client side alone.
       "LoadGenerator": client.union(["CLinux"]),
       // Programs
       "WeirCommand": client.union([
-        "ConnectionServer", "StreamClient", "DeviceRuntime", "LoadGenerator", "HTTPCore", "CLinux",
+        "ConnectionServer", "StreamClient", "LoadGenerator", "DeviceRuntime", "DesktopNotifications",
+        "NotificationCore",
+        "HTTPCore", "CLinux",
         // Signals as calls on a queue.
         "Dispatch",
       ]),

@@ -43,6 +43,7 @@ extension Shard {
   /// - Parameter isUnknown: The row may be there; then it is treated as one that is.
   private func giveUp(_ record: Downstream, _ isUnknown: Bool) {
     record.write = isUnknown ? .durable : .failed
+    if record.isHeld { _ = devices[record.device]?.dropHeld(record.number) }
     if record.ended != nil {
       if isUnknown {
         settle(record.device, record.number)
@@ -51,7 +52,8 @@ extension Shard {
       }
     }
     refuse(record, .serviceUnavailable, "The store cannot be written; retry after a second")
-    if isUnknown, record.ended == nil, !record.handed, let slot = devices[record.device] { fellBehind(slot) }
+    // It may have kept the stream waiting for a row.
+    if record.ended == nil, !record.handed, let slot = devices[record.device] { fellBehind(slot) }
   }
 
   private func giveUp(_ record: Upstream, _ isUnknown: Bool) {
@@ -62,16 +64,14 @@ extension Shard {
     guard record.row.device != nil else {
       // Nobody sends a receipt again.
       record.write = .queued
+      if isUnknown { record.mayBeStored = true }
       writing.append(record, handed: true, now: now)
       return
     }
     answerUpstream(record, .nack(.serviceUnavailable, "The store cannot be written"))
     guard let desk = desks[record.row.sender] else { return }
     desk.drop(record)
-    if isUnknown {
-      desk.behind = true
-      perform([], desk)
-    }
+    if isUnknown { fellBehind(desk) }
   }
 
   private func becameDurable(_ record: Downstream, _ verdict: WriteOutcome.Enqueue) {
@@ -88,7 +88,7 @@ extension Shard {
         journal(record, state)
       } else {
         note(record, .stored)
-        if !record.handed, let slot = devices[record.device] { fellBehind(slot) }
+        if !record.handed, !record.isHeld, let slot = devices[record.device] { fellBehind(slot) }
       }
     case .overflowed:
       // Accepted and at its end: the row is among the batch's ended ones.
@@ -96,6 +96,8 @@ extension Shard {
     case .unknownDevice:
       refuse(record, .deviceUnregistered, "")
     }
+    // Its stream may have been kept waiting for a row that is not there.
+    if verdict != .stored, let slot = devices[record.device] { pump(slot) }
   }
 
   private func forgetSettled(_ batch: WriteBatch) {

@@ -10,8 +10,14 @@ final class LoopWorker: @unchecked Sendable {
   let index: Int
   let shard: Shard
   var connections: [UInt32: XMPPConnection] = [:]
+  /// Those of the HTTPS listener, for a drain.
+  var httpConnections: [ObjectIdentifier: HTTPConnection] = [:]
   var listeners: [TCPListener] = []
+  var sendTargets = SendTargets()
   private var driver: ShardDriver?
+  /// Sends over HTTP.
+  private(set) lazy var httpMeter = HTTPMeter(context.metrics)
+  private(set) lazy var sendDoor = SendDoor(context: context, shard: shard)
 
   init(loop: any Loop, context: ServerContext, shard: Shard) {
     self.loop = loop

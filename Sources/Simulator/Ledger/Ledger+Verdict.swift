@@ -84,8 +84,12 @@ extension Ledger {
     }) {
       return true
     }
-    // More keys than a device may have push the oldest out.
-    var keys: Set<String> = []
+    // More keys than a device may have push the oldest out; the other receivers of this message on it have keys too.
+    var keys = Set(
+      message.receivers.map { run.registrations[$0] }.filter {
+        $0.device == registration.device && $0 !== registration
+      }
+      .map { "\($0.app) \(message.collapse ?? "")" })
     for rival in rivals {
       for number in rival.receivers where run.registrations[number].device == registration.device {
         keys.insert("\(run.registrations[number].app) \(rival.collapse ?? "")")

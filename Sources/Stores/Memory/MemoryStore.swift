@@ -13,6 +13,7 @@ package final class MemoryStore: Store {
   package enum Call: Sendable, CaseIterable {
     case write, backlog, lease, sendersWithUpstream, sweep, journal, pruneJournal, find
     case register, lookUp, credentials, unregister, claim, release, registrations
+    case touch, sweepIdle
     case changeSubscriptions, topics, beginFanout, advanceFanouts, fanouts, pruneFanouts
     case changeGroup, groups, users, changeBadge
     case createProject, projects, addKey, keys, revokeKey, setting, saveSetting, counts
@@ -20,7 +21,8 @@ package final class MemoryStore: Store {
     /// The call may change what is stored.
     package var writes: Bool {
       switch self {
-      case .write, .lease, .sweep, .pruneJournal, .register, .unregister, .claim, .release, .createProject,
+      case .write, .lease, .sweep, .pruneJournal, .register, .unregister, .claim, .release, .touch,
+        .sweepIdle, .createProject,
         .addKey, .revokeKey, .saveSetting, .changeSubscriptions, .beginFanout, .advanceFanouts, .pruneFanouts,
         .changeGroup, .changeBadge:
         true
@@ -202,9 +204,23 @@ extension MemoryStore {
   }
 
   package func claim(
-    _ device: DeviceNumber, node: Int, now: WallTime, _ done: @escaping Completion<StreamGrant>
+    _ device: DeviceNumber, node: Int, awaySince: WallTime?, now: WallTime,
+    _ done: @escaping Completion<StreamGrant>
   ) {
-    run(.claim, done) { $0.claim(device, node: node, now: now) }
+    run(.claim, done) { $0.claim(device, node: node, awaySince: awaySince, now: now) }
+  }
+
+  package func touch(_ devices: [DeviceNumber], now: WallTime, _ done: @escaping Completion<Void>) {
+    run(.touch, done) { contents in
+      for device in devices { contents.devices[device]?.lastSeen = now }
+      return .success(())
+    }
+  }
+
+  package func sweepIdle(
+    seenBefore: WallTime, budget: Int, now: WallTime, _ done: @escaping Completion<IdleSweep>
+  ) {
+    run(.sweepIdle, done) { .success($0.sweepIdle(seenBefore: seenBefore, budget: budget)) }
   }
 
   package func release(

@@ -10,6 +10,18 @@ protocol BulkSender: Sendable {
   func close() async
 }
 
+/// Over HTTP.
+struct HTTPBulkSender: BulkSender {
+  let sender: HTTPSender
+
+  func send(_ source: LineSource, ended: @escaping @Sendable ([BulkOutcome]) -> Void) async throws {
+    var outcomes = sender.send(contentsOf: source).makeAsyncIterator()
+    while let batch = try await outcomes.nextBatch() { ended(batch) }
+  }
+
+  func close() async { await sender.close() }
+}
+
 /// Over the stream protocol: one client, whose streams share the messages.
 struct StreamBulkSender: BulkSender {
   let client: StreamClient

@@ -12,9 +12,11 @@ struct BulkCommand: Subcommand {
   static let summary = "Sends every message of a file: NDJSON, or CSV with a template (- for standard input)."
   static let flags =
     StreamSettings.flags + [
-      Flag("connections", "C", "streams (default 1)"),
+      Flag("connections", "C", "streams, or connections over HTTP (default 1)"),
       Flag("window", "W", "unacked messages a stream (default 100; more is asked of the server)"),
-      Flag("mode", "stream", "how to send: stream"),
+      Flag(
+        "mode", "MODE",
+        "stream (default), http (v1, one at a time a connection), http2 (v1, many at a time) or legacy"),
       Flag("template", "JSON", "a message with {{column}} places, or @FILE with one; FILE is CSV then"),
       Flag("rate", "R", "messages a second at most"),
       Flag("retry", "N", "how often one message is tried (default: until its time is up)"),
@@ -30,6 +32,7 @@ struct BulkCommand: Subcommand {
     ]
   static let examples = [
     "weir bulk messages.ndjson",
+    "weir bulk messages.ndjson --mode http2 --server localhost:8443",
     "weir bulk messages.ndjson --connections 4 --checkpoint job.checkpoint --report report.html",
     "weir bulk people.csv --template '{\"to\":\"{{token}}\",\"data\":{\"name\":\"{{name}}\"}}' --rate 500",
     "weir bulk people.csv --template @message.json --dry-run",
@@ -38,6 +41,12 @@ struct BulkCommand: Subcommand {
   ]
   static let positionalMax = 1
 
+  /// How messages are sent.
+  enum Mode: String, CaseIterable {
+    case stream, http, http2, legacy
+  }
+
+  private let mode: Mode
   private let settings: StreamSettings
   private let path: String
   private let connections: Int
@@ -56,14 +65,16 @@ struct BulkCommand: Subcommand {
   private let isDryRun: Bool
 
   init(_ arguments: Arguments) throws(UsageFault) {
-    settings = try StreamSettings(arguments)
+    let name = arguments.text("mode", default: "stream")
+    guard let mode = Mode(rawValue: name) else {
+      let known = Mode.allCases.map(\.rawValue).joined(separator: ", ")
+      throw UsageFault(message: "--mode \(name) is not known: use one of \(known).")
+    }
+    self.mode = mode
+    settings = try StreamSettings(arguments, defaultPort: mode == .stream ? 5235 : 8443)
     path = try arguments.positional(0, "The file")
     connections = try arguments.number("connections", default: 1, in: 1...1000)
     window = try arguments.number("window", default: 100, in: 1...10_000)
-    let mode = arguments.text("mode", default: "stream")
-    guard mode == "stream" else {
-      throw UsageFault(message: "--mode \(mode) is not known: use stream.")
-    }
     template = arguments.text("template")
     if let text = arguments.text("rate") {
       guard let value = Double(text), value > 0, value <= 10_000_000 else {
@@ -76,6 +87,9 @@ struct BulkCommand: Subcommand {
     retry = try arguments.number("retry", default: 1_000, in: 1...1_000_000)
     timeout = .seconds(try arguments.number("timeout", default: 300, in: 1...86_400))
     isOrdered = arguments.has("ordered")
+    guard mode == .stream || !isOrdered else {
+      throw UsageFault(message: "--ordered needs --mode stream.")
+    }
     checkpoint = arguments.text("checkpoint")
     job = arguments.text("job")
     deadLetter = arguments.text("dead-letter")
@@ -147,6 +161,7 @@ struct BulkCommand: Subcommand {
   }
 
   private func makeSender() async throws -> any BulkSender {
+    guard mode == .stream else { return HTTPBulkSender(sender: try makeHTTPSender()) }
     var configuration = try settings.configuration()
     configuration.streams = connections
     configuration.window = window
@@ -154,6 +169,29 @@ struct BulkCommand: Subcommand {
     configuration.retry.totalTimeout = timeout
     configuration.retry.triesMax = retry
     return StreamBulkSender(client: try await settings.connect(configuration))
+  }
+
+  private func makeHTTPSender() throws -> HTTPSender {
+    let access: HTTPSender.Configuration.Access
+    var way = HTTPSender.Configuration.Mode.connections(connections)
+    if connections == 1 { way = .oneAtATime }
+    do {
+      if mode == .legacy {
+        access = .legacy(serverKey: try settings.httpServerKey())
+      } else {
+        let file = try settings.credentials.key("service-account.json")
+        access = .serviceAccount(try ServiceAccount(json: Array(file.utf8)))
+        if mode == .http2 { way = .streams(window, connections: connections) }
+      }
+      var configuration = HTTPSender.Configuration(
+        host: settings.endpoint.host, port: Int(settings.endpoint.port), access: access,
+        trust: .file(settings.credentials.caFile), mode: way)
+      configuration.retry.totalTimeout = timeout
+      configuration.retry.triesMax = retry
+      return try HTTPSender(configuration)
+    } catch let fault as StreamClient.ConnectError {
+      throw CommandFault(.cannotConnect, "\(settings.endpoint): \(fault)")
+    }
   }
 
   /// Lists first: what the checkpoint calls finished must have been noted.

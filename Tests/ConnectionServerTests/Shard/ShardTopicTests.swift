@@ -141,7 +141,7 @@ import Testing
     harness.holdsStore = true
     for index in 0..<3 { try harness.sendToTopic("news", "m\(index)", from: stream, slot: UInt32(index)) }
     harness.settle()
-    guard case .nack(.topicsMessageRateExceeded, _)? = sender.answers[2]?.first else {
+    guard case .nack(.topicsMessageRateExceeded, _, _)? = sender.answers[2]?.first else {
       Issue.record("\(sender.answers)")
       return
     }
@@ -209,7 +209,7 @@ import Testing
     // Three answers further: some slices are written, the rest is not.
     for round in 0..<3 {
       let answers = ShardHarness.Answers()
-      let store = harness.store.restarted { answers.add($0) }
+      let store = harness.store.restarted(deliver: { answers.add($0) })
       harness = ShardHarness(tuning: tuning, store: store, answers: answers)
       let open = try harness.ask { store.fanouts(since: harness.time.wall, $0) }
       #expect(open.count == 1)
@@ -266,7 +266,7 @@ import Testing
     harness.store.setBeforeWrite { $0 == .beginFanout ? .fails(fault) : .goesWell }
     try harness.sendToTopic("news", "m1", from: stream, slot: 0)
     harness.settle()
-    guard case .nack(.serviceUnavailable, _)? = sender.answers[0]?.first else {
+    guard case .nack(.serviceUnavailable, _, _)? = sender.answers[0]?.first else {
       Issue.record("\(sender.answers)")
       return
     }
