@@ -56,6 +56,7 @@ let package = Package(
     library("XMLCore", ["Bytes", "CXML2"]),
     library("XMPPCore", ["XMLCore", "Bytes", "Seams"]),
     library("HTTPCore", ["Bytes", "Seams", "CHTTPParser"]),
+    library("WebSocketCore", ["HTTPCore", "Bytes", "Seams"]),
     library("TLSCore", ["Bytes", "COpenSSL"]),
     library("PushModel", ["JSONCore", "Bytes", "Seams"]),
     library("DeliveryCore", ["PushModel", "Bytes", "Seams"]),
@@ -74,8 +75,8 @@ let package = Package(
     library(
       "Connections",
       [
-        "EventLoops", "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore", "PushXMPP",
-        "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
+        "EventLoops", "Telemetry", "TLSCore", "HTTPCore", "WebSocketCore", "XMPPCore", "XMLCore",
+        "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
 
     // Products
@@ -83,7 +84,7 @@ let package = Package(
       "ConnectionServer",
       [
         "Connections", "StoreSQLite", "Stores", "EventLoops", "Telemetry", "TLSCore", "HTTPCore",
-        "XMPPCore", "XMLCore", "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes",
+        "WebSocketCore", "XMPPCore", "XMLCore", "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes",
         "Seams", "CLinux",
       ]),
     library(
@@ -137,6 +138,7 @@ let package = Package(
     tests("XMLCoreTests", ["XMLCore", "Bytes", "Seams", "CXML2"]),
     tests("XMPPCoreTests", ["XMPPCore", "XMLCore", "Bytes", "Seams"]),
     tests("HTTPCoreTests", ["HTTPCore", "Bytes", "Seams"]),
+    tests("WebSocketCoreTests", ["WebSocketCore", "HTTPCore", "Bytes", "Seams", "COpenSSL"]),
     tests("TLSCoreTests", ["TLSCore", "Bytes", "COpenSSL"]),
     tests("PushModelTests", ["PushModel", "JSONCore", "Bytes", "Seams"]),
     tests("DeliveryCoreTests", ["DeliveryCore", "PushModel", "Bytes", "Seams"]),
@@ -154,7 +156,9 @@ let package = Package(
       ]),
     tests("TelemetryTests", ["Telemetry", "Bytes", "Seams"]),
     tests("EventLoopsTests", ["EventLoops", "Telemetry", "Bytes", "Seams", "CLinux"]),
-    tests("ConnectionsTests", ["Connections", "EventLoops", "TLSCore", "Bytes", "Seams", "CLinux"]),
+    tests(
+      "ConnectionsTests",
+      ["Connections", "EventLoops", "TLSCore", "WebSocketCore", "Bytes", "Seams", "CLinux"]),
     tests(
       "ConnectionServerTests",
       [

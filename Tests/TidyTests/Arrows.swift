@@ -18,6 +18,7 @@ enum Arrows {
       "XMLCore": ["Bytes", "CXML2"],
       "TLSCore": ["Bytes", "COpenSSL"],
       "HTTPCore": basics.union(["CHTTPParser"]),
+      "WebSocketCore": basics.union(["HTTPCore"]),
       "XMPPCore": basics.union(["XMLCore"]),
       "PushModel": basics.union(["JSONCore"]),
       "DeliveryCore": basics.union(["PushModel"]),
@@ -29,9 +30,9 @@ enum Arrows {
       "EventLoops": basics.union(["Telemetry", "CUV", "CLinux"]),
       // Drivers
       "StoreSQLite": basics.union(["Stores", "PushModel", "Telemetry", "CSQLite", "CLinux"]),
-      "Connections": client.subtracting(["Connections"]).union(["HTTPCore"]),
+      "Connections": client.subtracting(["Connections"]).union(["HTTPCore", "WebSocketCore"]),
       // Products: client and device know nothing of the server.
-      "ConnectionServer": client.union(["HTTPCore", "Stores", "StoreSQLite", "CLinux"]),
+      "ConnectionServer": client.union(["HTTPCore", "WebSocketCore", "Stores", "StoreSQLite", "CLinux"]),
       "StreamClient": client,
       "DeviceRuntime": client.union(["HTTPCore"]),
       // Programs
