@@ -144,7 +144,8 @@ public final class ConnectionServer: Sendable {
   }
 
   private static func finishCredentials(_ ready: StartUp, _ ports: Listeners.Ports) throws -> Project {
-    _ = try ready.credentials.makeServiceAccount(ready.project, httpsPort: ports.https)
+    let file = try ready.credentials.makeServiceAccount(ready.project, httpsPort: ports.https)
+    try ready.accounts.serviceAccounts.add(file: file, sender: ready.project.sender)
     return ready.project
   }
 

@@ -18,6 +18,7 @@ struct Drain: Sendable {
     context.onEveryShard { shard in
       for listener in shard.worker?.listeners ?? [] { listener.close() }
       shard.worker?.listeners = []
+      for connection in shard.worker.map({ Array($0.httpConnections.values) }) ?? [] { connection.drain() }
       shard.fanouts.pause()
       for stream in shard.senderStreams.values { stream.announceDraining() }
     }
@@ -27,12 +28,14 @@ struct Drain: Sendable {
       let busy = await context.gather { shard in
         shard.senderStreams.values.contains { $0.pendingCount > 0 } || !shard.writing.isIdle
           || shard.fanouts.isBusy
+          || shard.worker?.httpConnections.values.contains { $0.isBusy } == true
       }
       if !busy.contains(true), context.time.moment - start >= grace { break }
       try? await Task.sleep(for: pause)
     }
     _ = await context.gather { shard in
       for connection in shard.worker.map({ Array($0.connections.values) }) ?? [] { connection.close() }
+      for connection in shard.worker.map({ Array($0.httpConnections.values) }) ?? [] { connection.close() }
     }
     // What closing the streams made of their messages is written too.
     for _ in 0..<250 {

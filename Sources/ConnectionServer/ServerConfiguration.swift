@@ -34,6 +34,10 @@ public struct ServerConfiguration: Sendable {
   public var logJSON = false
   /// A certificate chain and key to serve instead of the development ones, PEM paths.
   public var certificate: (chain: String, key: String)?
+  /// Accepts any bearer token, for tests of senders.
+  ///
+  /// Never where somebody else can connect.
+  public var acceptsAnyBearer = false
   /// Settings of the protocol's limits, by name as `weir serve --help limits` lists them.
   public var limits: [String: Int] = [:]
 

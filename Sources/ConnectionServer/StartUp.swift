@@ -25,7 +25,8 @@ struct StartUp: Sendable {
     let now = time.wall
     let credentials = try Credentials.loadOrMake(
       in: configuration.dataDirectory + "/credentials", now: now)
-    let accounts = AccountDirectory(limits: limits, tuning: tuning)
+    let accounts = AccountDirectory(
+      limits: limits, tuning: tuning, serviceAccounts: try await ServiceAccounts.load(store))
 
     var projects = try await store.projects()
     if projects.isEmpty {

@@ -4,7 +4,9 @@ package import HTTPCore
 ///
 /// A request without `Origin` does not come from a page, and is let in.
 package struct OriginRule: Sendable, Hashable {
-  /// Origins beside the server's own, as browsers write them: `https://app.example.org`. `*` is any.
+  /// Origins beside the server's own, as browsers write them: `https://app.example.org`.
+  ///
+  /// `*` is any.
   package var allowed: Set<String>
   /// Lets pages in that have no origin: files, and frames in a sandbox.
   package var allowsNull: Bool

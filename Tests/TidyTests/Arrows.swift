@@ -17,12 +17,13 @@ enum Arrows {
       "JSONCore": ["Bytes"],
       "XMLCore": ["Bytes", "CXML2"],
       "TLSCore": ["Bytes", "COpenSSL"],
-      "HTTPCore": basics.union(["CHTTPParser"]),
+      "HTTPCore": basics.union(["CHTTPParser", "CNghttp2", "CZ"]),
       "WebSocketCore": basics.union(["HTTPCore"]),
       "XMPPCore": basics.union(["XMLCore"]),
       "PushModel": basics.union(["JSONCore"]),
       "DeliveryCore": basics.union(["PushModel"]),
       "PushXMPP": basics.union(["XMPPCore", "XMLCore", "PushModel", "JSONCore"]),
+      "PushHTTP": basics.union(["HTTPCore", "PushModel", "JSONCore"]),
       // Port: knows messages, never stanzas or sockets.
       "Stores": basics.union(["PushModel"]),
       // Loops
@@ -32,7 +33,9 @@ enum Arrows {
       "StoreSQLite": basics.union(["Stores", "PushModel", "Telemetry", "CSQLite", "CLinux"]),
       "Connections": client.subtracting(["Connections"]).union(["HTTPCore", "WebSocketCore"]),
       // Products: client and device know nothing of the server.
-      "ConnectionServer": client.union(["HTTPCore", "WebSocketCore", "Stores", "StoreSQLite", "CLinux"]),
+      "ConnectionServer": client.union([
+        "HTTPCore", "WebSocketCore", "PushHTTP", "Stores", "StoreSQLite", "CLinux",
+      ]),
       "StreamClient": client,
       "DeviceRuntime": client.union(["HTTPCore"]),
       // Programs

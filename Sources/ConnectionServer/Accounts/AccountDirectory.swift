@@ -25,8 +25,12 @@ final class AccountDirectory: Sendable {
   private let state = Mutex(State())
   private let limits: Limits
   private let tuning: ShardTuning
+  let serviceAccounts: ServiceAccounts
 
-  init(limits: Limits, tuning: ShardTuning) {
+  init(
+    limits: Limits, tuning: ShardTuning, serviceAccounts: ServiceAccounts = ServiceAccounts(secret: [])
+  ) {
+    self.serviceAccounts = serviceAccounts
     self.limits = limits
     self.tuning = tuning
   }

@@ -45,6 +45,9 @@ package enum LimitSettings {
     Entry(name: "write-backlog-bytes", help: "unread output after which a connection is closed") {
       $0.writeBacklogBytesMax = $1
     },
+    Entry(name: "assertion-leeway-seconds", help: "how far clocks of service accounts may run ahead") {
+      $0.assertionLeewaySeconds = $1
+    },
     Entry(name: "login-seconds", help: "from connecting to a bound stream") {
       $0.loginDeadline = .seconds($1)
     },

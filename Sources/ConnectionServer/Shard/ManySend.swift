@@ -37,7 +37,8 @@ final class ManySend: SenderStream, @unchecked Sendable {
   private var success = 0
   /// Tokens that the message did not reach.
   private var failed: [String] = []
-  private var firstNack: (code: NackCode, description: String)?
+  /// Why it did not reach the first of them.
+  private var firstNack: Answer?
   private var isTransient = false
 
   init(
@@ -58,9 +59,9 @@ final class ManySend: SenderStream, @unchecked Sendable {
   }
 
   /// A receiver that gets nothing.
-  func skip(_ token: String, _ code: NackCode, _ description: String) {
+  func skip(_ token: String, _ code: NackCode, _ description: String, retryAfter: Int? = nil) {
     failed.append(token)
-    if firstNack == nil { firstNack = (code, description) }
+    if firstNack == nil { firstNack = .nack(code, description, retryAfter: retryAfter) }
   }
 
   /// All receivers are known; ends at once when there are none.
@@ -72,10 +73,10 @@ final class ManySend: SenderStream, @unchecked Sendable {
   func answered(_ slot: UInt32, _ answer: Answer) {
     switch answer {
     case .ack, .ackCounted: success += 1
-    case .nack(let code, let description):
+    case .nack(let code, let description, let retryAfter):
       if code.remedy == .retryLater { isTransient = true }
       if receivers.indices.contains(Int(slot)) {
-        skip(receivers[Int(slot)].registration.token, code, description)
+        skip(receivers[Int(slot)].registration.token, code, description, retryAfter: retryAfter)
       }
     }
     left -= 1
@@ -83,8 +84,7 @@ final class ManySend: SenderStream, @unchecked Sendable {
   }
 
   private func finish() {
-    let nack = Answer.nack(
-      firstNack?.code ?? .deviceUnregistered, firstNack?.description ?? "No registration is left")
+    let nack = firstNack ?? .nack(.deviceUnregistered, "No registration is left")
     switch kind {
     case .group: end(success > 0 ? .ackCounted(success: success, failed: failed) : nack)
     // Who was missed for want of a store gets it when the sender tries again; the others hide the repeat.
@@ -96,7 +96,7 @@ final class ManySend: SenderStream, @unchecked Sendable {
   func end(_ answer: Answer) {
     shard.senderStreams[reference.stream] = nil
     shard.manySends[key] = nil
-    if case .nack(let code, _) = answer {
+    if case .nack(let code, _, _) = answer {
       shard.counters.countNack(code)
       sender.forget(key)
     } else if kind != .single {

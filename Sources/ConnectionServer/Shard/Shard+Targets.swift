@@ -179,11 +179,12 @@ extension Shard {
       JournalEntry(key: key, sender: sender, device: DeviceNumber(0), state: .stored, at: wall), now: now)
   }
 
-  /// The record of a message for one registration.
+  /// The record of a message for one registration, as its platform gets it.
   func record(
-    _ draft: DownstreamDraft, _ text: UnsafeRawBufferPointer, _ registration: Registration, _ key: MessageKey,
+    _ whole: DownstreamDraft, _ text: UnsafeRawBufferPointer, _ registration: Registration, _ key: MessageKey,
     _ origin: Origin, sender: SenderID, badge: Int64? = nil, receipt: [UInt8]
   ) -> Downstream {
+    let draft = whole.rendered(for: registration.platform)
     scratch.json.removeAll()
     DeviceMessageWriter.append(
       draft, of: text, messageID: key.hash, origin: .sender(sender), category: registration.app,

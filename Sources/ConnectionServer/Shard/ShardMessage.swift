@@ -19,7 +19,8 @@ enum Answer: Sendable, Equatable {
   case ack
   /// To a message for a device group: how many members it was accepted for, and the tokens of the others.
   case ackCounted(success: Int, failed: [String])
-  case nack(NackCode, String)
+  /// - Parameter retryAfter: Seconds after which the same message has a chance, 1 or more; nil when nobody knows.
+  case nack(NackCode, String, retryAfter: Int? = nil)
 }
 
 /// What the server says to a device's upstream message.

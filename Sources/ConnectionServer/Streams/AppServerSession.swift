@@ -170,7 +170,7 @@ final class AppServerSession: StreamSession, SenderStream {
           stanzas.appendAck(from: from, messageID: id, registrationID: entry.canonical, to: &output)
         case .ackCounted(let success, let failed):
           stanzas.appendGroupAck(from: from, messageID: id, success: success, failed: failed, to: &output)
-        case .nack(let code, let description):
+        case .nack(let code, let description, retryAfter: _):
           stanzas.appendNack(
             from: from, messageID: id, code: code, description: description,
             registrationID: entry.canonical, to: &output)

@@ -10,8 +10,12 @@ final class LoopWorker: @unchecked Sendable {
   let index: Int
   let shard: Shard
   var connections: [UInt32: XMPPConnection] = [:]
+  /// Those of the HTTPS listener, for a drain.
+  var httpConnections: [ObjectIdentifier: HTTPConnection] = [:]
   var listeners: [TCPListener] = []
   private var driver: ShardDriver?
+  /// Sends over HTTP.
+  private(set) lazy var sendDoor = SendDoor(context: context, shard: shard)
 
   init(loop: EventLoop, context: ServerContext, shard: Shard) {
     self.loop = loop

@@ -119,6 +119,8 @@ package struct Limits: Sendable, Equatable {
   package var httpHeadBytesMax = 16_384
   /// Bytes of a request's body; over it 413.
   package var httpBodyBytesMax = 1_048_576
+  /// Seconds that the clocks of a service account and of the server may lie apart.
+  package var assertionLeewaySeconds = 300
   /// Bytes of a WebSocket message, its fragments together; over it close 1009.
   ///
   /// Compression is not accepted.

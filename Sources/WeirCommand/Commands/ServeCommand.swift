@@ -22,6 +22,7 @@ struct ServeCommand: Subcommand {
     Flag("sender-id", "N", "its sender id (default 100000000001)"),
     Flag("drain-seconds", "N", "how long a drain may take (default 10)"),
     Flag("limit", "NAME=N", "sets a limit; may be repeated. --limit help lists them"),
+    Flag("test-mode", nil, "accepts any bearer token; for tests of senders only"),
     Flag("log-level", "LEVEL", "trace, debug, info, warning, error or off (default info)"),
     Flag("log-json", nil, "log lines as JSON objects"),
     Flag("print-config", nil, "prints the settings that would be used, and exits"),
@@ -50,6 +51,7 @@ struct ServeCommand: Subcommand {
         "sender-id", default: Int(configuration.senderID), in: 1...999_999_999_999_999_999))
     configuration.drainDeadline = .seconds(
       try arguments.number("drain-seconds", default: 10, in: 1...3600))
+    configuration.acceptsAnyBearer = arguments.has("test-mode")
     configuration.logLevel = arguments.text("log-level", default: configuration.logLevel)
     configuration.logJSON = arguments.has("log-json")
     switch (arguments.text("certificate"), arguments.text("certificate-key")) {
@@ -89,6 +91,11 @@ struct ServeCommand: Subcommand {
         Task { await server.stop() }
       }
     }
+    if configuration.acceptsAnyBearer {
+      console.say(
+        "weir serve: TEST MODE: any bearer token is accepted. Whoever can connect can send in every project's name."
+      )
+    }
     console.result(server.readyLine)
     await server.waitUntilStopped()
     signals.stop()
@@ -104,6 +111,7 @@ struct ServeCommand: Subcommand {
       .init("project", .string(configuration.project)),
       .init("sender-id", .string(String(configuration.senderID))),
       .init("drain-seconds", .number(configuration.drainDeadline.components.seconds)),
+      .init("test-mode", .bool(configuration.acceptsAnyBearer)),
       .init("log-level", .string(configuration.logLevel)), .init("log-json", .bool(configuration.logJSON)),
     ]
     if let certificate = configuration.certificate {
