@@ -24,10 +24,12 @@ struct Listeners: Sendable {
     let configuration = context.configuration
     let hosts = Self.addresses(of: configuration.host)
     let xmpp = try await openXMPP(hosts, configuration.xmppPort)
-    let https = try await openHTTP(hosts, configuration.httpsPort, FrontDoor(context: context), workers)
+    let front = WebSocketDoor(context: context, isAdmin: false, others: FrontDoor(context: context))
+    let https = try await openHTTP(hosts, configuration.httpsPort, front, workers)
     let adminPort = try await openAdmin(
       Self.addresses(of: "localhost"), configuration.adminPort,
-      AsyncHTTPHandler { await admin.answer(APIRequest($0)).http })
+      WebSocketDoor(
+        context: context, isAdmin: true, others: AsyncHTTPHandler { await admin.answer(APIRequest($0)).http }))
     return Ports(xmpp: xmpp, https: https, admin: adminPort)
   }
 

@@ -19,7 +19,7 @@ final class AppServerSession: StreamSession, SenderStream {
   /// Domain of receipts: that of the login.
   private let domain: String
   let reference: StreamRef
-  private let stanzas = PushStanzas()
+  private let stanzas: PushStanzas
   private var window = SendWindow()
   private var isDraining = false
 
@@ -37,6 +37,7 @@ final class AppServerSession: StreamSession, SenderStream {
   init?(_ connection: XMPPConnection, project: Project, jid: JID, domain: String) {
     guard let sender = connection.context.accounts.sender(project.sender) else { return nil }
     self.connection = connection
+    stanzas = PushStanzas(framing: connection.framing)
     context = connection.context
     shard = connection.shard
     self.project = project

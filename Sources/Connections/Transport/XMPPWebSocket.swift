@@ -1,4 +1,4 @@
-package import Bytes
+import Bytes
 package import Seams
 package import WebSocketCore
 package import XMLCore
