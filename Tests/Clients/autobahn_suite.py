@@ -85,6 +85,7 @@ CHANGES = {
         (r"Cases\.extend\(Case1[23]_X_X\)", ""),
         (r"CaseSubCategories\.update\(Case1[23]_X_X_CaseSubCategories\)", ""),
     ],
+    "case/case10_1_1.py": [(r"len\(self\.payload\) / ", "len(self.payload) // ")],
     "case/case6_x_x.py": [(r"v\.validate\(vss\[:i\]\)", "v.validate(vss[:i].encode('latin-1'))")],
 }
 # In every case.
@@ -93,7 +94,8 @@ EVERYWHERE = [
     (r"^from (case\w*) import", r"from .\1 import"),
     (r"^(import|from) binascii.*$", ""),
     (r"\bimport binascii\b", ""),
-    (r"binascii\.b2a_hex\((.+?)\)(?=[,)\s]|$)", r"(\1).encode('latin-1').hex()"),
+    (r"binascii\.b2a_hex\(", "_hex("),
+    (r"\A", PRELUDE),
     (r"from zope\.interface import implements", "from zope.interface import implementer"),
     (r"^(\s*)implements\(.*\)$", ""),
 ]
