@@ -184,7 +184,9 @@ let package = Package(
         "TLSCore", "XMPPCore", "XMLCore", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
     tests("WeirCommandTests", ["WeirCommand", "TestKit", "PushModel", "JSONCore", "Bytes", "Seams"]),
-    tests("IntegrationTests", ["TestKit", "ConnectionServer", "weir"]),
+    tests(
+      "IntegrationTests",
+      ["TestKit", "ConnectionServer", "Connections", "EventLoops", "WebSocketCore", "Bytes", "Seams", "weir"]),
     tests("TidyTests", []),
   ]
 )

@@ -392,6 +392,39 @@ def many_connect_and_leave(server):
 
 @case
 @on_request
+def a_peer_that_never_reads_is_cut_off(server):
+    """With a write backlog of 64 KiB."""
+    with socket.create_connection(("127.0.0.1", server.admin)) as raw:
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        shake(raw, [OPEN, auth(server.sender, server.server_key), OPEN, BIND])
+        # Comes back as a stanza error four times as large.
+        data = message(">" * 15_000).encode()
+        frame = b"\x81\xfe" + len(data).to_bytes(2, "big") + b"\0\0\0\0" + data
+        until = time.monotonic() + DEADLINE
+        raw.settimeout(1)
+        try:
+            while time.monotonic() < until:
+                raw.sendall(frame)
+            raise AssertionError("the server goes on taking stanzas")
+        except OSError:
+            pass
+    with app_server(server) as session:
+        session.ping()
+
+
+def shake(raw, texts):
+    """A handshake by hand, and messages without waiting for answers."""
+    raw.sendall(
+        b"GET /xmpp HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+        b"Sec-WebSocket-Protocol: xmpp\r\n\r\n")
+    for text in texts:
+        data = text.encode()
+        raw.sendall(b"\x81\xfe" + len(data).to_bytes(2, "big") + b"\0\0\0\0" + data)
+
+
+@case
+@on_request
 def silence_is_answered_with_pings_and_an_end(server):
     """With keepalives after 1 second and death after 3."""
     registration = server.register()
@@ -400,14 +433,7 @@ def silence_is_answered_with_pings_and_an_end(server):
         time.sleep(4.5)
         phone.ping()
     with socket.create_connection(("127.0.0.1", server.admin)) as raw:
-        raw.sendall(
-            b"GET /xmpp HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
-            b"Sec-WebSocket-Protocol: xmpp\r\n\r\n")
-        login = [OPEN, auth(registration["device_id"], registration["device_secret"]), OPEN, BIND]
-        for text in login:
-            data = text.encode()
-            raw.sendall(b"\x81\xfe" + len(data).to_bytes(2, "big") + b"\0\0\0\0" + data)
+        shake(raw, [OPEN, auth(registration["device_id"], registration["device_secret"]), OPEN, BIND])
         raw.settimeout(DEADLINE)
         heard = b""
         while chunk := raw.recv(65536):
