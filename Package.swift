@@ -45,6 +45,7 @@ let package = Package(
     .systemLibrary(name: "CXML2", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"])]),
     .systemLibrary(name: "CHTTPParser", providers: [.apt(["libhttp-parser-dev"])]),
     .systemLibrary(name: "CNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
+    .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
     .systemLibrary(name: "CZ", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .systemLibrary(name: "CLinux"),
@@ -52,6 +53,13 @@ let package = Package(
     // Basics and seams
     library("Bytes"),
     library("Seams"),
+    // What browsers are served, as bytes within the program.
+    .target(
+      name: "WebAssets",
+      resources: [
+        .embedInCode("Files/weir.js"), .embedInCode("Files/demo.html"), .embedInCode("Files/demo.js"),
+        .embedInCode("Files/demo.css"), .embedInCode("Files/demo.svg"),
+      ], swiftSettings: strict),
 
     // Cores: bytes and values in, bytes and actions out
     library("JSONCore", ["Bytes"]),
@@ -87,7 +95,7 @@ let package = Package(
       "ConnectionServer",
       [
         "Connections", "StoreSQLite", "Stores", "EventLoops", "Telemetry", "TLSCore", "HTTPCore",
-        "WebSocketCore", "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP", "PushModel", "DeliveryCore",
+        "WebSocketCore", "WebAssets", "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP", "PushModel", "DeliveryCore",
         "JSONCore", "Bytes",
         "Seams", "CLinux",
       ]),
@@ -95,7 +103,7 @@ let package = Package(
       "StreamClient",
       [
         "Connections", "EventLoops", "Telemetry", "TLSCore", "XMPPCore", "XMLCore", "PushXMPP",
-        "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
+        "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams", "CCurl",
       ]),
     library(
       "DeviceRuntime",
@@ -117,7 +125,7 @@ let package = Package(
       "stream-bench",
       [
         "Connections", "DeviceRuntime", "EventLoops", "HTTPCore", "JSONCore", "PushXMPP", "TLSCore",
-        "Telemetry", "XMLCore", "XMPPCore", "Bytes", "Seams", "CLinux",
+        "WebSocketCore", "Telemetry", "XMLCore", "XMPPCore", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Stream"),
     program(
       "kill-run",
@@ -174,7 +182,7 @@ let package = Package(
     tests(
       "StreamClientTests",
       [
-        "StreamClient", "ConnectionServer", "TestKit", "Connections", "EventLoops", "TLSCore",
+        "StreamClient", "ConnectionServer", "TestKit", "Connections", "EventLoops", "TLSCore", "HTTPCore",
         "XMPPCore", "XMLCore", "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
     tests(

@@ -5,7 +5,7 @@
 #   dev/deps.sh test   that, and what the tests need
 set -euo pipefail
 
-run_packages=(libuv1-dev libssl-dev libxml2-dev libhttp-parser-dev libnghttp2-dev zlib1g-dev libsqlite3-dev pkg-config)
+run_packages=(libuv1-dev libssl-dev libxml2-dev libhttp-parser-dev libnghttp2-dev zlib1g-dev libcurl4-openssl-dev libsqlite3-dev pkg-config)
 test_packages=(python3 python3-venv openssl ca-certificates git curl nghttp2-client wrk)
 
 die() {

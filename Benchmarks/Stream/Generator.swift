@@ -48,20 +48,22 @@ final class Generator: @unchecked Sendable {
     try loop.start()
   }
 
-  func connectDevices(_ credentials: [Device.Credentials], port: UInt16) async throws {
+  func connectDevices(
+    _ credentials: [Device.Credentials], port: UInt16, isWebSocket: Bool = false
+  ) async throws {
     for start in stride(from: 0, to: credentials.count, by: 50) {
       let some = Array(credentials[start..<min(start + 50, credentials.count)])
       try await loop.perform { [self] in
-        for device in some { add(device, port) }
+        for device in some { add(device, port, isWebSocket) }
       }
       try await wait { [self] in ready.load(ordering: .relaxed) >= start + some.count }
     }
   }
 
-  private func add(_ device: Device.Credentials, _ port: UInt16) {
+  private func add(_ device: Device.Credentials, _ port: UInt16, _ isWebSocket: Bool) {
     let stream = LeanStream(
-      identity: device.deviceID, password: device.deviceSecret, port: port, context: context,
-      scratch: scratch, on: loop)
+      identity: device.deviceID, password: device.deviceSecret, port: port, isWebSocket: isWebSocket,
+      context: context, scratch: scratch, on: loop)
     stream.ready = { [self] _ in ready.wrappingAdd(1, ordering: .relaxed) }
     stream.failed = { [self] why in trouble.withLock { $0 = $0 ?? "a device: \(why)" } }
     var output = ByteWriter(capacity: 256)

@@ -4,6 +4,7 @@ import EventLoops
 import PushXMPP
 import Seams
 import TLSCore
+import WebSocketCore
 import XMLCore
 import XMPPCore
 
@@ -15,6 +16,7 @@ final class LeanStream: ChannelDelegate {
   final class Scratch {
     var text: [UInt8] = []
     var output = ByteWriter(capacity: 16_384)
+    let webSocket = WebSocketScratch()
   }
 
   private let loop: EventLoop
@@ -23,19 +25,25 @@ final class LeanStream: ChannelDelegate {
   private var channel: Channel?
   private let context: TLSContext
   private let port: UInt16
+  private var handshake: ClientHandshake?
+  private var webSocket: XMPPWebSocket?
   /// Called with each message's JSON text.
   var received: (LeanStream, UnsafeRawBufferPointer) -> Void = { _, _ in }
   var ready: (LeanStream) -> Void = { _ in }
   var failed: (String) -> Void = { _ in }
 
   init(
-    identity: String, password: String, port: UInt16, context: TLSContext, scratch: Scratch,
-    on loop: EventLoop
+    identity: String, password: String, port: UInt16, isWebSocket: Bool = false, context: TLSContext,
+    scratch: Scratch, on loop: EventLoop
   ) {
     self.loop = loop
     self.port = port
     self.context = context
     self.scratch = scratch
+    if isWebSocket {
+      handshake = ClientHandshake(
+        host: "localhost:\(port)", path: "/xmpp", subprotocol: "xmpp", random: { .random(in: .min ... .max) })
+    }
     var limits = StreamLimits()
     limits.loginWithin = .seconds(60)
     limits.deadAfter = .seconds(3_600)
@@ -55,13 +63,41 @@ final class LeanStream: ChannelDelegate {
       case .success(let channel):
         self.channel = channel
         channel.delegate = self
-        stream.open(output: &scratch.output, now: loop.now)
-        flush()
+        if let handshake { channel.send(handshake.request) } else { open() }
       }
     }
   }
 
+  private func open() {
+    stream.open(output: &scratch.output, now: loop.now)
+    flush()
+  }
+
   func received(_ plaintext: UnsafeRawBufferPointer) {
+    var offset = 0
+    if handshake != nil {
+      guard (try? handshake?.receive(plaintext, &offset)) == true else { return }
+      handshake = nil
+      webSocket = XMPPWebSocket(
+        .client, messageBytesMax: 65_536, now: loop.now, random: { .random(in: .min ... .max) })
+      open()
+    }
+    guard let webSocket, let channel else { return feed(plaintext) }
+    while let event = webSocket.next(
+      plaintext, &offset, limits: stream.xmlLimits, scratch.webSocket, to: channel, now: loop.now)
+    {
+      switch event {
+      case .stream(let range):
+        let message = scratch.webSocket.message
+        message.withUnsafeBytes { feed(UnsafeRawBufferPointer(rebasing: $0[range])) }
+      case .alive: break
+      case .fault(let condition): failed(condition.rawValue)
+      case .ended(let why): failed(why)
+      }
+    }
+  }
+
+  private func feed(_ plaintext: UnsafeRawBufferPointer) {
     var offset = 0
     while let event = stream.next(
       plaintext, &offset, scratch: &scratch.text, output: &scratch.output, now: loop.now)
@@ -80,7 +116,13 @@ final class LeanStream: ChannelDelegate {
 
   func ended(_ reason: ChannelEnd) { failed("\(reason)") }
 
-  func send(_ bytes: UnsafeRawBufferPointer) { channel?.send(bytes) }
+  func send(_ bytes: UnsafeRawBufferPointer) {
+    if let webSocket, let channel {
+      webSocket.send(stanza: bytes, scratch.webSocket, to: channel)
+    } else {
+      channel?.send(bytes)
+    }
+  }
 
   func close() {
     failed = { _ in }
@@ -89,7 +131,13 @@ final class LeanStream: ChannelDelegate {
 
   private func flush() {
     guard !scratch.output.isEmpty else { return }
-    scratch.output.bytes.withUnsafeBytes { channel?.send($0) }
+    scratch.output.bytes.withUnsafeBytes { bytes in
+      if let webSocket, let channel {
+        webSocket.send(stream: bytes, scratch.webSocket, to: channel, now: loop.now)
+      } else {
+        channel?.send(bytes)
+      }
+    }
     scratch.output.removeAll()
   }
 }

@@ -98,16 +98,17 @@ struct StreamBench {
 
   private func memory() async throws {
     print("\nidle TLS devices   server memory KiB a device")
-    for count in [1_000, 5_000] {
+    for (count, isWebSocket) in [(1_000, false), (5_000, false), (1_000, true), (5_000, true)] {
       let server = try ServerUnderTest(loops: loops, weir: weir)
       defer { server.stop() }
       let generator = try Generator(caFile: server.credentials + "/ca.pem")
       let devices = try await register(count, at: server)
       let before = server.residentKiB
-      try await generator.connectDevices(devices, port: server.xmpp)
+      try await generator.connectDevices(
+        devices, port: isWebSocket ? UInt16(server.https) : server.xmpp, isWebSocket: isWebSocket)
       try await Task.sleep(for: .seconds(1))
       let each = Double(server.residentKiB - before) / Double(count)
-      print(pad("\(count)", 16), pad(String(format: "%.1f", each), 27))
+      print(pad("\(count)", 16), pad(String(format: "%.1f", each), 27), isWebSocket ? "  over WebSocket" : "")
       await generator.stop()
     }
   }

@@ -24,12 +24,13 @@ struct Listeners: Sendable {
     let configuration = context.configuration
     let hosts = Self.addresses(of: configuration.host)
     let xmpp = try await openXMPP(hosts, configuration.xmppPort)
-    let front = WebSocketDoor(context: context, isAdmin: false, others: FrontDoor(context: context))
-    let https = try await openHTTP(hosts, configuration.httpsPort, front, workers)
+    let front = FrontDoor(context: context)
+    let https = try await openHTTP(
+      hosts, configuration.httpsPort, WebDoor(context: context, front: front), workers)
     let adminPort = try await openAdmin(
       Self.addresses(of: "localhost"), configuration.adminPort,
-      WebSocketDoor(
-        context: context, isAdmin: true, others: AsyncHTTPHandler { await admin.answer(APIRequest($0)).http }))
+      WebDoor(
+        context: context, admin: AsyncHTTPHandler { await admin.answer(APIRequest($0)).http }, front: front))
     return Ports(xmpp: xmpp, https: https, admin: adminPort)
   }
 

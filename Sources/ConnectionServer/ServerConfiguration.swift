@@ -28,6 +28,8 @@ public struct ServerConfiguration: Sendable {
   public var senderID: Int64 = 100_000_000_001
   /// How long a drain may take before the streams are closed.
   public var drainDeadline: Duration = .seconds(10)
+  /// The origin whose pages may register devices from a browser: `*` for any, or nothing for none.
+  public var registrationOrigin = "*"
   /// trace, debug, info, warning or error.
   public var logLevel = "info"
   /// Log lines as JSON objects.

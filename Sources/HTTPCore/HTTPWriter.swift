@@ -40,7 +40,7 @@ package struct HTTPWriter: Sendable {
     if hasBody && !isHead { output.append(response.body) }
   }
 
-  static func appendStatusLine(_ status: Int, to output: inout ByteWriter) {
+  package static func appendStatusLine(_ status: Int, to output: inout ByteWriter) {
     if status == 200 {
       output.append("HTTP/1.1 200 OK\r\n")
       return
@@ -52,7 +52,7 @@ package struct HTTPWriter: Sendable {
     output.append("\r\n")
   }
 
-  static func append(_ name: String, _ value: String, to output: inout ByteWriter) {
+  package static func append(_ name: String, _ value: String, to output: inout ByteWriter) {
     appendSafe(name, to: &output)
     output.append(": ")
     appendSafe(value, to: &output)

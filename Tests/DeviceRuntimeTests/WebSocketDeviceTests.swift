@@ -26,10 +26,16 @@ struct WebSocketDeviceTests {
     #expect(ack.attempts == 1)
     var messages = device.messages.makeAsyncIterator()
     #expect(try #require(await messages.next()).data == ["order": text, "l": large])
-    try await device.send(["up": text], id: "u-1")
+    async let outcome = device.sendUpstream(["up": text], to: fixture.senderID, id: "u-1")
     var upstream = client.upstream.makeAsyncIterator()
-    let message = try #require(await upstream.next())
+    let delivery = try #require(await upstream.next())
+    guard case .message(let message) = delivery.content else {
+      Issue.record("a receipt that nobody asked for")
+      return
+    }
     #expect(message.data == ["up": text])
+    delivery.acknowledge()
+    _ = try await outcome
     await client.close()
     await device.close()
     await fixture.stop()

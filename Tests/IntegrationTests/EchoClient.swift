@@ -23,7 +23,7 @@ final class EchoClient {
     let ended = Watched(false)
     let (loop, port) = (loop, port)
     try await loop.perform {
-      let echo = Echo(path, port, loop) { ended.set(true) }
+      let echo = Echo(path, port, loop) { ended.update { $0 = true } }
       ChannelConnector.connect(
         host: "127.0.0.1", port: port, context: nil, timeout: .seconds(10), on: loop
       ) { echo.connected($0) }

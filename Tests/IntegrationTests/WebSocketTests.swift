@@ -41,3 +41,22 @@ import Testing
     }
   }
 }
+
+/// The demo page in a real browser.
+@Suite(.serialized) struct BrowserTests {
+  @Test func aBrowserPageIsADeviceAndLivesThroughARestart() async throws {
+    let server = try await ServerProcess.start()
+    let directory = try TemporaryDirectory()
+    let browser = try ClientScript.browser.start(
+      [ClientScript.package + "/artifacts/browser-demo.png"], against: server.address,
+      errors: directory.path + "/errors")
+    try await browser.output.wait(for: "the page to be ready for a restart", within: .seconds(180)) {
+      $0.text.contains("restart now") || $0.exitCode != nil ? () : nil
+    }
+    #expect(try await server.terminate() == 0)
+    try await server.restart()
+    let (code, text) = try await browser.waitForExit(within: .seconds(180))
+    #expect(code == 0 && text.hasSuffix("ok\n"), "\(text)\(browser.errorText.suffix(4_000))")
+    #expect(try await server.terminate() == 0)
+  }
+}

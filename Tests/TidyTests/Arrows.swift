@@ -13,6 +13,8 @@ enum Arrows {
       // Basics and seams
       "Bytes": [],
       "Seams": ["Bytes"],
+      // Files for browsers, as bytes.
+      "WebAssets": [],
       // Cores: they know no socket, file, task, clock or log.
       "JSONCore": ["Bytes"],
       "XMLCore": ["Bytes", "CXML2"],
@@ -34,9 +36,9 @@ enum Arrows {
       "Connections": client.subtracting(["Connections"]).union(["HTTPCore", "WebSocketCore"]),
       // Products: client and device know nothing of the server.
       "ConnectionServer": client.union([
-        "HTTPCore", "WebSocketCore", "PushHTTP", "Stores", "StoreSQLite", "CLinux",
+        "HTTPCore", "WebSocketCore", "WebAssets", "PushHTTP", "Stores", "StoreSQLite", "CLinux",
       ]),
-      "StreamClient": client,
+      "StreamClient": client.union(["CCurl"]),
       "DeviceRuntime": client.union(["HTTPCore"]),
       // Programs
       "WeirCommand": client.union([

@@ -48,6 +48,12 @@ struct AdminAPI: Sendable {
     case ("projects", 1, "GET"):
       return .json(["projects": .array(context.accounts.projects.map(Self.show))])
     case ("projects", 1, "POST"): return try await createProject(request)
+    case ("projects", 3, "POST") where path[2] == "service-accounts":
+      guard let project = context.accounts.project(path[1]) else {
+        return .notFound("There is no project of this id.")
+      }
+      return .json(
+        try await context.accounts.serviceAccounts.make(for: project, in: context.store), status: 201)
     case ("keys", 1, "GET"):
       let keys = try await context.store.keys()
       return .json(["keys": .array(keys.map(Self.show))])

@@ -6,11 +6,15 @@ struct HTTPRoutes: Sendable {
   private let registrations: RegistrationAPI
   private let subscriptions: TopicSubscriptionAPI
   private let tokens: TokenEndpoint
+  private let instances: InstanceDoor
+  private let groups: GroupDoor
 
   init(context: ServerContext) {
     registrations = RegistrationAPI(context: context)
     subscriptions = TopicSubscriptionAPI(context: context)
     tokens = TokenEndpoint(context: context)
+    instances = InstanceDoor(context: context)
+    groups = GroupDoor(context: context)
   }
 
   /// - Parameter values: The path's parameters, in order.
@@ -27,7 +31,15 @@ struct HTTPRoutes: Sendable {
         project: value(0), token: value(1), topic: value(2), APIRequest(request)
       ).http
     case .token, .tokenOfAccounts, .tokenOfAPIs: return tokens.answer(request)
-    default: return APIResponse.notFound("There is nothing at this path.").http
+    case .topicAdd, .topicRemove, .importTokens, .joinTopic, .leaveTopic, .tokenInfo:
+      return await instances.answer(route, values, request)
+    case .changeGroup, .findGroup, .changeGroupGCM, .findGroupGCM: return await groups.answer(route, request)
+    case .description:
+      let host = request.fields["host"] ?? "localhost"
+      return APIResponse.json(OpenAPIDocument.json(server: "https://\(host)")).http
+    case .sendV1, .sendLegacy, .sendLegacyGCM, .batch:
+      // The front door answers them on the loop.
+      return APIResponse.notFound("There is nothing at this path.").http
     }
   }
 }

@@ -1,5 +1,5 @@
-import JSONCore
 import Bytes
+import JSONCore
 import PushHTTP
 import PushModel
 import Seams

@@ -1,3 +1,4 @@
+import Seams
 import Connections
 import EventLoops
 import HTTPCore
@@ -8,10 +9,12 @@ final class FrontDoor: HTTPHandler {
   private let context: ServerContext
   private let table = RouteTable()
   private let slow: HTTPRoutes
+  private let crossOrigin: CrossOrigin
 
   init(context: ServerContext) {
     self.context = context
     slow = HTTPRoutes(context: context)
+    crossOrigin = CrossOrigin(origin: context.configuration.registrationOrigin)
   }
 
   func handle(_ request: HTTPRequest, on worker: LoopWorker, _ reply: HTTPReply) {
@@ -26,13 +29,20 @@ final class FrontDoor: HTTPHandler {
       ) { reply.send($0) }
     case .found(.sendLegacy, _), .found(.sendLegacyGCM, _):
       worker.sendDoor.sendLegacy(request.fields, request.body) { reply.send($0) }
+    case .found(.batch, _):
+      // No body holds a number that was never used.
+      let boundary = "batch_\(worker.shard.numbers.next(worker.shard.wall))"
+      BatchDoor.run(request, worker.sendDoor, table, boundary: boundary) { reply.send($0) }
     case .found(let route, let values):
-      let (slow, loop, waiting) = (slow, worker.loop, Handover(reply))
+      let (slow, crossOrigin, loop, waiting) = (slow, crossOrigin, worker.loop, Handover(reply))
       // Not a message: a task costs nothing here that anybody would feel.
       Task {
-        let response = await slow.answer(route, values, request)
-        loop.submit { waiting.value.send(response) }
+        var response = await slow.answer(route, values, request)
+        crossOrigin.mark(&response, target.path)
+        loop.submit { [response] in waiting.value.send(response) }
       }
+    case .otherMethods(let methods) where request.method == "OPTIONS":
+      reply.send(crossOrigin.options(methods, target.path, request))
     case .otherMethods(let methods):
       reply.send(APIResponse.methodNotAllowed(methods.joined(separator: ", ")).http)
     case .unknown: reply.send(APIResponse.notFound("There is nothing at this path.").http)

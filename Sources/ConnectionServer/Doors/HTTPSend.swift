@@ -70,7 +70,8 @@ final class HTTPSend {
     switch form {
     case .v1(let project, let isPretty): v1Response(project, isPretty)
     case .legacyTokens: tokensResponse()
-    case .legacyTopic(let number): LegacyAnswer.topic(results.first ?? .refused("InternalServerError"), number: number)
+    case .legacyTopic(let number):
+      LegacyAnswer.topic(results.first ?? .refused("InternalServerError"), number: number)
     case .legacyGroup: groupResponse()
     case .legacyPlain: LegacyAnswer.plain(results.first ?? .refused("InternalServerError"))
     }

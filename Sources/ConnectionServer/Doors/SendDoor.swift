@@ -50,20 +50,6 @@ final class SendDoor: SenderStream {
     return result
   }
 
-  /// The sender that a legacy call speaks for; nil when it may not.
-  func legacyProject(_ fields: HTTPFields) -> Project? {
-    switch HTTPCredential(fields) {
-    case .key(let text):
-      return context.accounts.key(text.trimmed, .server)?.sender.flatMap { context.accounts.project($0) }
-    case .bearer(let token):
-      guard HTTPCredential.allowsBearer(fields), case .success(let grant) = grant(token), grant.maySend
-      else { return nil }
-      guard let sender = grant.sender else { return context.accounts.projects.first }
-      return context.accounts.project(sender)
-    case .missing, .other: return nil
-    }
-  }
-
   // MARK: HTTP v1
 
   /// - Parameters:
@@ -92,7 +78,9 @@ final class SendDoor: SenderStream {
       fail(fault)
     case .send(var send):
       let number = shard.numbers.next(shard.wall)
-      let id = given ?? (send.draft.isForTopic ? MessageNames.many(number) : MessageNames.single(number, wall: shard.wall))
+      let id =
+        given
+        ?? (send.draft.isForTopic ? MessageNames.many(number) : MessageNames.single(number, wall: shard.wall))
       send.setMessageID(id)
       begin(send, id, project, sender, isPretty, sink)
     }
@@ -159,7 +147,7 @@ final class SendDoor: SenderStream {
   // MARK: Legacy HTTP
 
   func sendLegacy(_ fields: HTTPFields, _ body: [UInt8], _ sink: @escaping (HTTPResponse) -> Void) {
-    guard let project = legacyProject(fields), let sender = context.accounts.sender(project.sender) else {
+    guard let project = CallerCheck.project(fields, context, grant: grant), let sender = context.accounts.sender(project.sender) else {
       return sink(LegacyAnswer.unauthorized(isMissing: HTTPCredential(fields) == .missing))
     }
     if context.isDraining { return sink(LegacyAnswer.unavailable()) }
@@ -171,7 +159,9 @@ final class SendDoor: SenderStream {
       sink(response)
     case .send(var send):
       let isTopic = send.draft.isForTopic
-      let id = send.messageID ?? (isTopic ? MessageNames.many(number) : MessageNames.single(number, wall: shard.wall))
+      let id =
+        send.messageID
+        ?? (isTopic ? MessageNames.many(number) : MessageNames.single(number, wall: shard.wall))
       var form: HTTPSend.Form
       var ids = [id]
       if let tokens = send.tokens {

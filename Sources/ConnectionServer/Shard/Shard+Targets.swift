@@ -61,14 +61,15 @@ extension Shard {
       return send(.repeated(key, origin), to: taker)
     }
     scratch.json.removeAll()
-    DeviceMessageWriter.appendTail(draft, of: text, sentTime: wall, to: &scratch.json)
-    let isStored = draft.timeToLive > 0
+    PlatformTails.append(draft, of: text, sentTime: wall, to: &scratch.json)
+    let timeToLive = draft.variants.map(\.draft.timeToLive).reduce(draft.timeToLive, max)
+    let isStored = timeToLive > 0
     let job = FanoutJob(
       number: MessageNumber(numbers.next(wall)), key: key, sender: sender.sender, audience: audience,
       onlyApp: draft.restrictedPackageName?.string(in: text),
       collapseKey: draft.collapseKey?.string(in: text), begun: wall,
       // With a time to live of 0 it is for those who are connected when their turn comes.
-      expires: wall + (isStored ? .seconds(draft.timeToLive) : tuning.fanoutNowMax), isStored: isStored,
+      expires: wall + (isStored ? .seconds(timeToLive) : tuning.fanoutNowMax), isStored: isStored,
       highPriority: draft.priority == .high, tail: Array(scratch.json.bytes))
     send(.fanout(FanoutSend(job, origin: origin)), to: fanoutHome)
   }

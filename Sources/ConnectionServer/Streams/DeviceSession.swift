@@ -62,12 +62,22 @@ final class DeviceSession: StreamSession, DeviceStream {
     connection.write { output in
       record.body.withUnsafeBytes { body in
         if let shared = record.shared {
-          shared.bytes.withUnsafeBytes { stanzas.append(body, rest: $0, to: &output) }
+          shared.bytes.withUnsafeBytes { tail in
+            if let own = PlatformTails.tail(tail, for: platform(of: record)) {
+              own.withUnsafeBytes { stanzas.append(body, rest: $0, to: &output) }
+            } else {
+              stanzas.append(body, rest: tail, to: &output)
+            }
+          }
         } else {
           stanzas.append(body, to: &output)
         }
       }
     }
+  }
+
+  private func platform(of record: Downstream) -> Platform {
+    registrations.first { $0.app == record.app && $0.sender == record.sender }?.platform ?? .linux
   }
 
   func tellDeleted(count: Int) {

@@ -100,8 +100,8 @@ package final class HTTP2ServerConnection {
   /// No request will come any more and all is answered; close when the output is written.
   package var isDone: Bool { phase == .closed }
 
-  /// Whether a request is read or answered.
-  package var isBusy: Bool { phase != .closed && !streams.isEmpty }
+  /// Whether a request is read or answered, or a drain's notice has not been followed by its farewell.
+  package var isBusy: Bool { phase != .closed && (!streams.isEmpty || phase == .announced) }
 
   /// Whether the answer of a stream is still wanted.
   package func awaits(_ stream: Int32) -> Bool { streams[stream]?.state == .awaitingAnswer }

@@ -99,11 +99,11 @@ extension V1Mapping {
 
   private func checkAps(_ aps: [String: JSONValue], _ path: String) throws(V1Fault) {
     if let badge = aps["badge"], badge.int.map({ $0 >= 0 }) != true {
-      throw .invalid("badge must be a number from 0 on.", field: "\(path).badge")
+      throw .invalid("Value type for APS key [badge] is a number.", field: "\(path).badge")
     }
     for name in ["category", "thread-id", "target-content-id", "interruption-level"] {
       if let value = aps[name], value.string == nil {
-        throw .invalid("\(name) must be a string.", field: "\(path).\(name)")
+        throw .invalid("Value type for APS key [\(name)] is a string.", field: "\(path).\(name)")
       }
     }
     for name in ["content-available", "mutable-content"] {

@@ -20,6 +20,7 @@ struct ServeCommand: Subcommand {
     Flag("certificate-key", "FILE", "its private key, PEM"),
     Flag("project", "ID", "project made at the first start (default demo)"),
     Flag("sender-id", "N", "its sender id (default 100000000001)"),
+    Flag("registration-origin", "URL", "origin whose pages may register devices (default *, any)"),
     Flag("drain-seconds", "N", "how long a drain may take (default 10)"),
     Flag("limit", "NAME=N", "sets a limit; may be repeated. --limit help lists them"),
     Flag("web-origin", "ORIGIN", "lets pages of that origin open WebSockets; may be repeated, * is any"),
@@ -51,6 +52,7 @@ struct ServeCommand: Subcommand {
     configuration.senderID = Int64(
       try arguments.number(
         "sender-id", default: Int(configuration.senderID), in: 1...999_999_999_999_999_999))
+    configuration.registrationOrigin = arguments.text("registration-origin", default: "*")
     configuration.drainDeadline = .seconds(
       try arguments.number("drain-seconds", default: 10, in: 1...3600))
     configuration.webOrigins = Set(arguments.all("web-origin"))
@@ -114,6 +116,7 @@ struct ServeCommand: Subcommand {
       .init("admin-port", .number(configuration.adminPort)), .init("loops", .number(configuration.loops)),
       .init("project", .string(configuration.project)),
       .init("sender-id", .string(String(configuration.senderID))),
+      .init("registration-origin", .string(configuration.registrationOrigin)),
       .init("drain-seconds", .number(configuration.drainDeadline.components.seconds)),
       .init("web-origin", .array(configuration.webOrigins.sorted().map { .string($0) })),
       .init("test-mode", .bool(configuration.acceptsAnyBearer)),
