@@ -95,7 +95,8 @@ let package = Package(
       "ConnectionServer",
       [
         "Connections", "StoreSQLite", "Stores", "EventLoops", "Telemetry", "TLSCore", "HTTPCore",
-        "WebSocketCore", "WebAssets", "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP", "PushModel", "DeliveryCore",
+        "WebSocketCore", "WebAssets", "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP", "PushModel",
+        "DeliveryCore",
         "JSONCore", "Bytes",
         "Seams", "CLinux",
       ]),

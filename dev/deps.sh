@@ -6,7 +6,7 @@
 set -euo pipefail
 
 run_packages=(libuv1-dev libssl-dev libxml2-dev libhttp-parser-dev libnghttp2-dev zlib1g-dev libcurl4-openssl-dev libsqlite3-dev pkg-config)
-test_packages=(python3 python3-venv openssl ca-certificates git curl nghttp2-client wrk)
+test_packages=(python3 python3-venv openssl ca-certificates git curl nghttp2-client wrk chromium)
 
 die() {
   printf 'deps: %s\n' "$*" >&2

@@ -1,6 +1,6 @@
-import PushModel
 import HTTPCore
 import PushHTTP
+import PushModel
 
 /// `POST /batch`, as the Admin SDKs used it: up to 500 requests in one, answered together and in order.
 ///

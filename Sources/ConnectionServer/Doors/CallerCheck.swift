@@ -1,7 +1,7 @@
-import Seams
 import HTTPCore
 import PushHTTP
 import PushModel
+import Seams
 import Stores
 
 /// Who calls the legacy, instance id and group endpoints.

@@ -1,8 +1,8 @@
-import Seams
 import Connections
 import EventLoops
 import HTTPCore
 import PushHTTP
+import Seams
 
 /// Answers the HTTPS listener: sends on the loop they came on, everything else in a task.
 final class FrontDoor: HTTPHandler {

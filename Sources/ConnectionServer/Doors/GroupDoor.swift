@@ -1,8 +1,8 @@
-import Seams
 import HTTPCore
 import JSONCore
 import PushHTTP
 import PushModel
+import Seams
 import Stores
 import TLSCore
 

@@ -147,7 +147,9 @@ final class SendDoor: SenderStream {
   // MARK: Legacy HTTP
 
   func sendLegacy(_ fields: HTTPFields, _ body: [UInt8], _ sink: @escaping (HTTPResponse) -> Void) {
-    guard let project = CallerCheck.project(fields, context, grant: grant), let sender = context.accounts.sender(project.sender) else {
+    guard let project = CallerCheck.project(fields, context, grant: grant),
+      let sender = context.accounts.sender(project.sender)
+    else {
       return sink(LegacyAnswer.unauthorized(isMissing: HTTPCredential(fields) == .missing))
     }
     if context.isDraining { return sink(LegacyAnswer.unavailable()) }
