@@ -1,6 +1,7 @@
 """A real Chromium as a device: the demo page, driven through the DevTools protocol.
 
-    browser.py SCREENSHOT
+    browser.py device SCREENSHOT
+    browser.py console FOLDER        the console instead: each view is opened and kept as a picture
 
 Registers, receives a message with an image and acks it, sends upstream, shows a notification in the background, lives
 through a restart of the server, which the test makes when it reads `restart now`, and logs no error meanwhile.
@@ -115,7 +116,14 @@ def devtools(browser):
     raise AssertionError("the browser ended")
 
 
-async def run(page, server, screenshot):
+async def picture(page, path):
+    taken = await page.call("Page.captureScreenshot", format="png")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(base64.b64decode(taken["data"]))
+
+
+async def device(page, server, screenshot):
     settings = urllib.parse.urlencode({"project": server.project, "sender": server.sender, "key": server.api_key})
     await page.call("Browser.grantPermissions", session=False, permissions=["notifications"])
     await page.open(f"https://localhost:{server.https}/demo#{settings}")
@@ -183,10 +191,7 @@ async def run(page, server, screenshot):
     equal(left, [], "errors in the console")
     print("lived through a restart", flush=True)
 
-    picture = await page.call("Page.captureScreenshot", format="png")
-    os.makedirs(os.path.dirname(screenshot), exist_ok=True)
-    with open(screenshot, "wb") as file:
-        file.write(base64.b64decode(picture["data"]))
+    await picture(page, screenshot)
     await page.click("#forget")
     await page.until("document.getElementById('token').textContent", "none yet")
     sender.message({"to": token, "message_id": "b-5"})
@@ -201,6 +206,79 @@ async def run(page, server, screenshot):
     print("ok", flush=True)
 
 
+async def console(page, server, folder):
+    phone = await on_thread(server.register)
+    away = await on_thread(lambda: server.register(app="org.example.away", user="ada"))
+    sender, stream = await on_thread(server.app_server), await on_thread(server.device, phone)
+    address = f"http://localhost:{server.admin}/"
+
+    await page.open(address)
+    await page.until("document.readyState", "complete")
+    await page.value("document.querySelector('[name=key]').value = 'wrong'")
+    await page.click("#login button")
+    await page.until("document.getElementById('trouble').textContent.length > 0")
+    # A refusal is an answer of 401, which browsers log by themselves.
+    left = [error for error in page.errors if "401" not in json.dumps(error)]
+    equal(left, [], "errors in the console")
+    page.errors.clear()
+    await page.value(f"document.querySelector('[name=key]').value = {json.dumps(server.secret('admin-key'))}")
+    await page.click("#login button")
+    await page.state("live")
+    for number in range(40):
+        to = phone["token"] if number % 4 else away["token"]
+        sender.message({"to": to if number % 9 else "no-token", "message_id": f"c-{number}", "data": {"n": "1"}})
+        answer = await on_thread(sender.payload)
+        if answer["message_type"] == "ack" and answer["from"] == phone["token"]:
+            stream.ack(await on_thread(stream.payload))
+    await page.until("document.querySelector('.figures dd').textContent", "1")
+
+    views = {
+        "overview": "document.body.textContent.includes('BAD_REGISTRATION')",
+        "live": "[...document.querySelectorAll('td .state')].some((one) => one.textContent === 'delivered')",
+        "devices": "document.body.textContent.includes('org.example.away')",
+        "topics": "document.body.textContent.includes('Topics')",
+        "groups": "document.body.textContent.includes('Device groups')",
+        "users": "document.body.textContent.includes('ada')",
+        "projects": f"document.body.textContent.includes('{server.sender}')",
+        "compose": "document.querySelectorAll('.phone').length === 3",
+    }
+    for name, sign in views.items():
+        await page.value(f"location.hash = '{name}'; null")
+        await page.until(f"Boolean({sign})")
+        await picture(page, os.path.join(folder, f"console-{name}.png"))
+    for scheme in ["dark"]:
+        await page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        await page.call("Emulation.setDeviceMetricsOverride", width=420, height=900, deviceScaleFactor=1, mobile=True)
+        await page.value("location.hash = 'overview'; null")
+        await page.until(f"Boolean({views['overview']})")
+        await picture(page, os.path.join(folder, "console-phone-dark.png"))
+
+    # The history of one message.
+    await page.value("location.hash = 'live'; null")
+    await page.until("document.querySelectorAll('form').length === 2 || document.querySelectorAll('#view form').length === 2")
+    await page.value(
+        "const form = document.querySelectorAll('#view form')[1]; form.elements.id.value = 'c-1'; form.elements.id.focus(); form.requestSubmit(); null")
+    await page.until("document.getElementById('one').textContent.includes('delivered')")
+    # Composing: what is typed is in the JSON, and goes out.
+    await page.value("location.hash = 'compose'; null")
+    await page.until(f"Boolean({views['compose']})")
+    await page.value(f"""
+      for (const [name, value] of Object.entries({{ to: {json.dumps(phone['token'])}, title: "Typed <b>" }})) {{
+        const input = document.querySelector(`#view [name=${{name}}]`);
+        input.value = value;
+        input.dispatchEvent(new Event("input", {{ bubbles: true }}));
+      }}
+      document.getElementById("sendkey").value = {json.dumps(server.server_key)};
+      document.querySelector("#view form").requestSubmit(); null""")
+    delivered = await on_thread(stream.payload)
+    equal(delivered["notification"]["title"], "Typed <b>")
+    stream.ack(delivered)
+    await page.until("document.getElementById('answer').textContent.startsWith('200')")
+    assert await page.value("document.querySelector('#view textarea').value.includes('Typed <b>')")
+    equal(page.errors, [], "errors in the console")
+    print("ok", flush=True)
+
+
 async def main():
     server = wire.Server()
     # Chromium keeps writing to its folder for a moment after it was told to end.
@@ -210,7 +288,7 @@ async def main():
             async with connect(await on_thread(devtools, browser), max_size=None, ping_interval=None) as tools:
                 page = Page(tools)
                 listening = asyncio.ensure_future(page.listen())
-                await run(page, server, os.path.abspath(sys.argv[1]))
+                await {"device": device, "console": console}[sys.argv[1]](page, server, os.path.abspath(sys.argv[2]))
                 listening.cancel()
         finally:
             browser.terminate()

@@ -48,7 +48,7 @@ import Testing
     let server = try await ServerProcess.start()
     let directory = try TemporaryDirectory()
     let browser = try ClientScript.browser.start(
-      [ClientScript.package + "/artifacts/browser-demo.png"], against: server.address,
+      ["device", ClientScript.package + "/artifacts/browser-demo.png"], against: server.address,
       errors: directory.path + "/errors")
     try await browser.output.wait(for: "the page to be ready for a restart", within: .seconds(180)) {
       $0.text.contains("restart now") || $0.exitCode != nil ? () : nil
