@@ -125,8 +125,9 @@ let package = Package(
     program(
       "stream-bench",
       [
-        "Connections", "DeviceRuntime", "EventLoops", "HTTPCore", "JSONCore", "PushXMPP", "TLSCore",
-        "WebSocketCore", "Telemetry", "XMLCore", "XMPPCore", "Bytes", "Seams", "CLinux",
+        "Connections", "DeviceRuntime", "EventLoops", "HTTPCore", "JSONCore", "PushModel", "PushXMPP",
+        "StoreSQLite", "Stores", "TLSCore", "WebSocketCore", "Telemetry", "XMLCore", "XMPPCore", "Bytes",
+        "Seams", "CLinux",
       ], path: "Benchmarks/Stream"),
     program(
       "kill-run",
@@ -143,6 +144,13 @@ let package = Package(
         "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops", "TLSCore",
         "HTTPCore", "XMLCore", "Stores", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
+    library(
+      "Simulator",
+      [
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops", "Stores",
+        "PushXMPP", "PushModel", "DeliveryCore", "XMPPCore", "TLSCore", "Telemetry", "Bytes", "Seams",
+      ]),
+    program("simulate", ["Simulator", "JSONCore", "Bytes", "CLinux"], path: "Benchmarks/Simulate"),
 
     // Tests, one target a module
     tests("BytesTests", ["Bytes", "COpenSSL"]),
@@ -177,7 +185,7 @@ let package = Package(
       "ConnectionServerTests",
       [
         "ConnectionServer", "TestKit", "Connections", "Stores", "StoreSQLite", "EventLoops",
-        "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore", "PushXMPP", "PushModel",
+        "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP", "PushModel",
         "DeliveryCore", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
     tests(
@@ -195,7 +203,13 @@ let package = Package(
     tests("WeirCommandTests", ["WeirCommand", "TestKit", "PushModel", "JSONCore", "Bytes", "Seams"]),
     tests(
       "IntegrationTests",
-      ["TestKit", "ConnectionServer", "Connections", "EventLoops", "WebSocketCore", "Bytes", "Seams", "weir"]),
+      [
+        "TestKit", "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops",
+        "WebSocketCore", "JSONCore", "Bytes", "Seams", "weir",
+      ]),
+    tests(
+      "SimulatorTests",
+      ["Simulator", "simulate", "ConnectionServer", "Stores", "PushModel", "DeliveryCore", "Bytes", "Seams"]),
     tests("TidyTests", []),
   ]
 )

@@ -60,14 +60,14 @@ public final class ConnectionServer: Sendable {
   /// - Throws: ``ServerFault`` saying what to do: the data directory is in use, a port is taken, a file cannot be
   ///   written.
   public static func start(_ configuration: ServerConfiguration) async throws -> ConnectionServer {
-    try await start(configuration, time: SystemTime(), tuning: ShardTuning())
+    try await start(configuration, time: SteadyTime(), tuning: ShardTuning())
   }
 
   static func start(
     _ configuration: ServerConfiguration, time: any TimeSource, tuning: ShardTuning
   ) async throws -> ConnectionServer {
     let log = try LogSetUp.make(configuration)
-    let limits = try Limits(settings: configuration.limits)
+    let limits = try Limits(configuration.limitSet, settings: configuration.limits)
     let store: any Store
     do {
       store = try SQLiteStore(
@@ -95,43 +95,24 @@ public final class ConnectionServer: Sendable {
       configuration, store: store, limits: limits, tuning: tuning, time: time, log: log)
     let count = configuration.loops > 0 ? configuration.loops : max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
     let loops = (0..<count).map { EventLoop(name: "weir-\($0)", time: time) }
-    let mailboxes = ShardMailboxes(loops)
-    let context = ServerContext(
-      configuration: configuration, limits: limits, tuning: tuning, store: store, accounts: ready.accounts,
-      keys: ready.keys, credentials: ready.credentials, time: time, metrics: Metrics(), log: log,
-      shardCount: count, post: mailboxes)
+    let core = ServerCore(configuration, ready, limits, tuning, time: time, log: log, loops: loops)
+    let context = core.context
     let tls = try TLSContexts(configuration, ready.credentials)
     for loop in loops { try loop.start() }
     do {
-      var workers: [LoopWorker] = []
-      for (index, loop) in loops.enumerated() {
-        workers.append(
-          try await loop.perform {
-            let worker = LoopWorker(
-              loop: loop, context: context,
-              shard: Shard(index: index, context, now: loop.now, wall: loop.wall))
-            worker.begin(mailboxes[index])
-            return worker
-          })
-      }
-      context.workers = workers
-      let listeners = Listeners(context: context, tls: tls, workers: workers)
+      try await core.begin()
+      let listeners = Listeners(context: context, tls: tls, workers: context.workers)
       let ending = Ending()
       let admin = AdminAPI(context: context) { ending.ask() }
       let ports = try await listeners.open(admin: admin)
-      for sender in ready.sendersWithUpstream {
-        let home = Int(sender.value.magnitude % UInt64(count))
-        mailboxes.post(.perform { $0.upstreamLeft(sender) }, to: home)
-      }
-      let fanouts = ready.fanouts
-      mailboxes.post(.perform { $0.resumeFanouts(fanouts) }, to: 0)
+      core.resume(ready)
       let project = try Self.finishCredentials(ready, ports)
       let addresses = Addresses(
         xmpp: ports.xmpp, https: ports.https, admin: ports.admin, projectID: project.id,
         senderID: project.sender.value, credentials: ready.credentials.directory)
       let server = ConnectionServer(
         addresses: addresses, context: context, loops: loops, tls: tls,
-        keeping: Task { await Housekeeping(context: context).run() })
+        keeping: Task { await core.keepHouse() })
       ending.action = { [weak server] in Task { await server?.stop() } }
       log.info(
         "The server is ready",

@@ -7,10 +7,10 @@ import WebSocketCore
 /// The end of a server, in order: announce, answer, close streams, close the store, stop the loops.
 struct Drain: Sendable {
   let context: ServerContext
-  let loops: [EventLoop]
+  let loops: [any Loop]
   /// Streams are kept open this long at least, so that what was sent before its sender read the announcement is
   /// answered and not cut off.
-  private let grace: Duration = .milliseconds(500)
+  static let grace: Duration = .milliseconds(500)
   private let pause: Duration = .milliseconds(20)
 
   func run() async {
@@ -31,8 +31,8 @@ struct Drain: Sendable {
           || shard.fanouts.isBusy
           || shard.worker?.httpConnections.values.contains { $0.isBusy } == true
       }
-      if !busy.contains(true), context.time.moment - start >= grace { break }
-      try? await Task.sleep(for: pause)
+      if !busy.contains(true), context.time.moment - start >= Self.grace { break }
+      try? await context.time.sleep(for: pause)
     }
     _ = await context.gather { shard in
       for connection in shard.worker.map({ Array($0.connections.values) }) ?? [] { connection.close() }
@@ -43,7 +43,7 @@ struct Drain: Sendable {
     for _ in 0..<250 {
       let busy = await context.gather { !$0.writing.isIdle || $0.worker?.connections.isEmpty == false }
       if !busy.contains(true) { break }
-      try? await Task.sleep(for: pause)
+      try? await context.time.sleep(for: pause)
     }
     await context.store.close()
     for loop in loops { loop.stop() }

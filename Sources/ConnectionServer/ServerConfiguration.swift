@@ -46,6 +46,18 @@ public struct ServerConfiguration: Sendable {
   ///
   /// Never where somebody else can connect.
   public var acceptsAnyBearer = false
+  /// Which values limits have that are not set one by one.
+  public enum LimitSet: String, Sendable, CaseIterable {
+    /// Bounds of size and number; no rates but that of topic messages under way.
+    case usual = "default"
+    /// The numbers of Google's pages, rates too.
+    case published
+    /// No rate at all.
+    case off
+  }
+
+  /// Which values limits have that ``limits`` does not name.
+  public var limitSet = LimitSet.usual
   /// Settings of the protocol's limits, by name as `weir serve --help limits` lists them.
   public var limits: [String: Int] = [:]
 

@@ -22,6 +22,9 @@ final class ServerContext: Sendable {
   let shardCount: Int
   let post: any ShardPost
   let loginGuard: LoginGuard
+  /// How far the time in numbers of messages is ahead of the clock: see ``NumberFloor``.
+  let numbersAhead: Duration
+  let faults = Faults()
   /// Opens when the server has ended.
   let ended = Gate()
   private let draining = Atomic<Bool>(false)
@@ -30,8 +33,9 @@ final class ServerContext: Sendable {
   init(
     configuration: ServerConfiguration, limits: Limits, tuning: ShardTuning, store: any Store,
     accounts: AccountDirectory, keys: MessageKeys, credentials: Credentials, time: any TimeSource,
-    metrics: Metrics, log: Log, shardCount: Int, post: any ShardPost
+    metrics: Metrics, log: Log, shardCount: Int, post: any ShardPost, numbersAhead: Duration = .zero
   ) {
+    self.numbersAhead = numbersAhead
     self.configuration = configuration
     self.limits = limits
     self.tuning = tuning
@@ -93,13 +97,24 @@ final class ServerContext: Sendable {
   /// - Returns: False when there was no such active registration.
   func unregister(_ token: String) async throws(StoreFault) -> Bool {
     let (found, ended) = try await store.unregister(token, now: time.wall)
-    onEveryShard { shard in
-      shard.tokens.removeAll()
-      for slot in shard.devices.values { slot.stream.registrations.removeAll { $0.token == token } }
-    }
-    endedByRule(ended)
+    unregistered([token], ended)
     return found
   }
+
+  /// Makes every loop forget registrations that the store has marked as gone.
+  func unregistered(_ tokens: [String], _ ended: [WriteOutcome.Ended]) {
+    let gone = Set(tokens)
+    onEveryShard { shard in
+      shard.tokens.removeAll()
+      for slot in shard.devices.values { slot.stream.registrations.removeAll { gone.contains($0.token) } }
+    }
+    endedByRule(ended)
+  }
+
+  /// The machine's wall clock, steps included: what the clocks of others are compared with.
+  ///
+  /// The lives of messages go by ``time``, see ``SteadyTime``.
+  var civilTime: WallTime { (time as? SteadyTime)?.source.wall ?? time.wall }
 
   /// Tells each row's home shard.
   func endedByRule(_ rows: [WriteOutcome.Ended]) {

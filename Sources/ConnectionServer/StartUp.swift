@@ -15,6 +15,8 @@ struct StartUp: Sendable {
   let credentials: Credentials
   let project: Project
   let sendersWithUpstream: [SenderID]
+  /// How far the time in numbers of messages is ahead of the clock: see ``NumberFloor``.
+  let numbersAhead: Duration
   /// Fan-outs that the last run did not finish.
   let fanouts: [FanoutDesk.Run]
 
@@ -22,9 +24,18 @@ struct StartUp: Sendable {
     _ configuration: ServerConfiguration, store: any Store, limits: Limits, tuning: ShardTuning,
     time: any TimeSource, log: Log
   ) async throws -> StartUp {
-    let now = time.wall
     let credentials = try Credentials.loadOrMake(
-      in: configuration.dataDirectory + "/credentials", now: now)
+      in: configuration.dataDirectory + "/credentials", now: time.wall)
+    return try await prepare(
+      configuration, credentials, store: store, limits: limits, tuning: tuning, time: time, log: log)
+  }
+
+  /// The same with credentials that need no files.
+  static func prepare(
+    _ configuration: ServerConfiguration, _ credentials: Credentials, store: any Store, limits: Limits,
+    tuning: ShardTuning, time: any TimeSource, log: Log
+  ) async throws -> StartUp {
+    let now = time.wall
     let accounts = AccountDirectory(
       limits: limits, tuning: tuning, serviceAccounts: try await ServiceAccounts.load(store))
 
@@ -53,10 +64,11 @@ struct StartUp: Sendable {
     }
     try await remember(store, accounts, limits, tuning, now, log)
     let fanouts = try await unfinishedFanouts(store, accounts, tuning, now, log)
+    let numbersAhead = try await NumberFloor.take(from: store, now: now)
     return StartUp(
       store: store, accounts: accounts, keys: MessageKeys(key: hashKey), credentials: credentials,
       project: project, sendersWithUpstream: try await store.sendersWithUpstream(),
-      fanouts: fanouts)
+      numbersAhead: numbersAhead, fanouts: fanouts)
   }
 
   /// Jobs that go on, and the ids of all of late, so that a repeat is known.

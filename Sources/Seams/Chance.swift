@@ -22,19 +22,26 @@ package struct SeededChance: RandomNumberGenerator, Sendable {
 /// loop) take distinct `node` values.
 package struct NumberMaker: Sendable {
   private let node: UInt64
+  private let ahead: Duration
   private var last: UInt64 = 0
 
-  /// - Parameter node: 0 to 1023.
-  package init(node: Int) {
+  /// - Parameters:
+  ///   - node: 0 to 1023.
+  ///   - ahead: How far the time in the numbers is ahead of the clock's.
+  package init(node: Int, ahead: Duration = .zero) {
     precondition((0..<1024).contains(node), "node numbers have 10 bits")
     self.node = UInt64(node)
+    self.ahead = ahead
   }
 
   package mutating func next(_ now: WallTime) -> UInt64 {
-    // Milliseconds since 2020-01-01, good until 2089.
-    let clock = UInt64(max(0, now.ms &- 1_577_836_800_000)) << 12
-    last = max(last &+ 1, clock)
+    last = max(last &+ 1, Self.clock(now + ahead))
     let ms = last >> 12
     return (ms << 22 | node << 12 | last & 0xFFF) & 0x7FFF_FFFF_FFFF_FFFF
+  }
+
+  /// Milliseconds since 2020-01-01, good until 2089, above the counter.
+  private static func clock(_ time: WallTime) -> UInt64 {
+    UInt64(max(0, time.ms &- 1_577_836_800_000)) << 12
   }
 }

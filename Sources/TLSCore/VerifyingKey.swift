@@ -36,7 +36,7 @@ package final class VerifyingKey: @unchecked Sendable {
   }
 }
 
-/// A private RSA key that signs, for tests and tools; the server only verifies.
+/// A private RSA key that signs, as app servers do; the server only verifies.
 package enum RSASigner {
   /// RSASSA-PKCS1-v1_5 with SHA-256.
   package static func sign(_ message: [UInt8], privatePEM: String) throws(CryptoFault) -> [UInt8] {

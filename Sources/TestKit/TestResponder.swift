@@ -1,8 +1,9 @@
+import Bytes
 import Connections
 import EventLoops
-import HTTPCore
+package import HTTPCore
 import Seams
-import Synchronization
+package import Synchronization
 import TLSCore
 
 /// An HTTPS server that answers what it is told to: for clients whose server must be slow, busy or wrong.

@@ -258,8 +258,8 @@ def the_same_id_is_delivered_once(server):
         for one in found:
             device.ack(one)
         equal([one["data"]["n"] for one in found], ["1", "2", "3", "last"])
-        status = server.administer("GET", f"/admin/v1/messages/{server.sender}/a")
-        equal(status["message_id"], "a")
+        status, found = server.administer("GET", f"/admin/v1/messages/{server.sender}/a")
+        equal((status, found["message_id"]), (200, "a"))
 
 
 # Legacy HTTP

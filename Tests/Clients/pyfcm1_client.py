@@ -90,9 +90,9 @@ def tells_errors(server):
     raises(errors.AuthenticationError, lambda: FCMNotification(api_key="wrong").notify_single_device(known["token"]))
     error = raises(
         errors.InvalidDataError,
-        lambda: push.notify_single_device(known["token"], message_body="B", extra_kwargs={"dry_run": "x"}),
+        lambda: push.notify_single_device(known["token"], message_body="B", extra_kwargs={"message_id": 5}),
     )
-    assert "dry_run" in str(error), error
+    assert "message_id" in str(error), error
     too_big = push.single_device_data_message(known["token"], data_message={"a": "x" * 5000})
     equal(too_big["results"], [{"error": "MessageTooBig"}])
     reserved = push.single_device_data_message(known["token"], data_message={"from": "x"})

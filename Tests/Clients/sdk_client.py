@@ -166,14 +166,28 @@ def admin_sends_many(server):
         for answer in (
             messaging.send_each_for_multicast(messaging.MulticastMessage(tokens=tokens, data={"a": "1"}), app=app),
             messaging.send_each([messaging.Message(token=token, data={"a": "1"}) for token in tokens], app=app),
-            asyncio.run(
-                messaging.send_each_async([messaging.Message(token=token, data={"a": "1"}) for token in tokens], app=app)
-            ),
         ):
             equal([one.success for one in answer.responses], [True, True, True, False, False])
             equal(type(answer.responses[3].exception), messaging.UnregisteredError)
             equal(type(answer.responses[4].exception), exceptions.InvalidArgumentError)
         equal(messaging.send_each([messaging.Message(topic="t")] * 120, app=app).success_count, 120)
+
+
+@case
+@asynchronous
+async def admin_sends_many_over_http2(server):
+    known = [server.register() for _ in range(2)]
+    tokens = [one["token"] for one in known] + [other_token(known[0]["token"])]
+    # Deleting the app would close the client's connections on an event loop of its own.
+    app = App(server).app
+    messages = [messaging.Message(token=token, data={"a": "1"}) for token in tokens]
+    answer = await messaging.send_each_async(messages, app=app)
+    equal([one.success for one in answer.responses], [True, True, False])
+    equal(type(answer.responses[2].exception), messaging.UnregisteredError)
+    many = await messaging.send_each_async([messaging.Message(topic="t")] * 250, app=app)
+    equal(many.success_count, 250)
+    joined = await messaging.subscribe_to_topic_async(tokens, "news", app=app)
+    equal((joined.success_count, joined.failure_count), (2, 1))
 
 
 @case

@@ -14,6 +14,7 @@ struct ClientScript: Sendable, CustomTestStringConvertible {
   static let aiofcm = ClientScript(name: "aiofcm_client", environment: "aiofcm")
   static let sdk = ClientScript(name: "sdk_client", environment: "sdk")
   static let pyfcm1 = ClientScript(name: "pyfcm1_client", environment: "pyfcm1")
+  static let schemathesis = ClientScript(name: "schemathesis_client", environment: "schemathesis")
   static let curl = ClientScript(name: "curl_client", environment: nil)
   static let slixmpp = ClientScript(name: "slixmpp_client", environment: "slixmpp")
   static let webSocket = ClientScript(name: "websocket_client", environment: "websockets")

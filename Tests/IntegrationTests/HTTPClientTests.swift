@@ -15,4 +15,12 @@ import Testing
   @Test func curlMeetsTheDocumentedBodiesOverBothVersionsOfHTTP() async throws {
     try await TestServer.run { try await ClientScript.curl.run(against: $0, within: .seconds(240)) }
   }
+
+  @Test func requestsMadeOfTheDescriptionMeetNoFaultOfTheServer() async throws {
+    try await TestServer.run {
+      $0.acceptsAnyBearer = true
+    } _: {
+      try await ClientScript.schemathesis.run(against: $0, within: .seconds(240))
+    }
+  }
 }

@@ -32,7 +32,8 @@ struct BatchTests {
     let body = "{\"message\":{\"topic\":\"a\",\"data\":{\"e\":\"é語🌍\"}}}"
     // As a client that counts UTF-16 units says it, and plain wrong ones.
     for length in [body.utf16.count, 1, 100_000] {
-      let found = try parts(part(body, length: length) + part("{}", length: length) + "--__END_OF_PART__--\r\n")
+      let found = try parts(
+        part(body, length: length) + part("{}", length: length) + "--__END_OF_PART__--\r\n")
       #expect(found.count == 2)
       #expect(String(decoding: found[0].body, as: UTF8.self) == body)
       #expect(found[0].method == "POST")
@@ -43,7 +44,8 @@ struct BatchTests {
   }
 
   @Test func pathsAndBareLineFeedsAndQuotedBoundariesAreTaken() throws {
-    let text = "--b\nContent-Type: application/http\n\nPOST /v1/projects/p/messages:send HTTP/1.1\nHost: x\n\n{}\n--b--"
+    let text =
+      "--b\nContent-Type: application/http\n\nPOST /v1/projects/p/messages:send HTTP/1.1\nHost: x\n\n{}\n--b--"
     let found = try parts(text, type: "multipart/mixed; charset=utf-8; Boundary=\"b\"")
     #expect(found.count == 1)
     #expect(found[0].target == "/v1/projects/p/messages:send")

@@ -50,16 +50,22 @@ struct LegacyTests {
 
   @Test(arguments: [
     ("{\"registration_ids\":[]}", "\"registration_ids\" field cannot be empty\n"),
-    ("{\"registration_ids\":\"a\"}", "JSON_TYPE_ERROR : Field \"registration_ids\" must be a JSON array: a\n"),
+    (
+      "{\"registration_ids\":\"a\"}", "JSON_TYPE_ERROR : Field \"registration_ids\" must be a JSON array: a\n"
+    ),
     ("{\"registration_ids\":[1]}", "Field \"registration_ids\" must hold strings only\n"),
     ("{\"registration_ids\":[\"a\"],\"to\":\"b\"}", "Only one target field may be used\n"),
     ("{\"to\":1}", "JSON_TYPE_ERROR : Field \"to\" must be a JSON java.lang.String: 1\n"),
-    ("{\"to\":\"a\",\"dry_run\":\"x\"}", "JSON_TYPE_ERROR : Field \"dry_run\" must be a JSON java.lang.Boolean: x\n"),
+    (
+      "{\"to\":\"a\",\"dry_run\":\"x\"}",
+      "JSON_TYPE_ERROR : Field \"dry_run\" must be a JSON java.lang.Boolean: x\n"
+    ),
     (
       "{\"to\":\"a\",\"time_to_live\":\"600\"}",
       "JSON_TYPE_ERROR : Field \"time_to_live\" must be a JSON java.lang.Number: 600\n"
     ),
-    ("[]", "JSON_PARSING_ERROR : not a JSON object\n"), ("", "JSON_PARSING_ERROR : unexpected end at byte 0\n"),
+    ("[]", "JSON_PARSING_ERROR : not a JSON object\n"),
+    ("", "JSON_PARSING_ERROR : unexpected end at byte 0\n"),
     (
       "{\"to\":\"a\",\"message_id\":1}",
       "JSON_TYPE_ERROR : Field \"message_id\" must be a JSON java.lang.String: 1\n"
@@ -115,7 +121,8 @@ struct LegacyTests {
   }
 
   @Test func numbersInDataKeepTheirDigits() throws {
-    let send = try send("{\"to\":\"\(token)\",\"data\":{\"a\":1000000000000000001,\"d\":18446744073709551616}}")
+    let send = try send(
+      "{\"to\":\"\(token)\",\"data\":{\"a\":1000000000000000001,\"d\":18446744073709551616}}")
     let data = try #require(send.draft.data)
     let raw = send.text.withUnsafeBytes { String(decoding: data.raw(in: $0), as: UTF8.self) }
     #expect(raw == "{\"a\":1000000000000000001,\"d\":18446744073709551616}")
@@ -125,7 +132,8 @@ struct LegacyTests {
   // MARK: Plain text
 
   @Test func aFormIsTakenWithAndWithoutAType() throws {
-    let body = "registration_id=\(token.replacing(":", with: "%3A"))&collapse_key=k+1&time_to_live=60&data.a=5%25&dry_run=1"
+    let body =
+      "registration_id=\(token.replacing(":", with: "%3A"))&collapse_key=k+1&time_to_live=60&data.a=5%25&dry_run=1"
     for type in [nil, "application/x-www-form-urlencoded;charset=UTF-8", "text/plain"] {
       let send = try send(body, type: type)
       #expect(send.form == .plainText)
@@ -183,7 +191,10 @@ struct LegacyTests {
   @Test func resultsKeepTheirOrder() {
     let response = LegacyAnswer.multicast(
       id: 9_223_372_036_854_775_807,
-      [.sent(messageID: "0:1%a", canonical: "new"), .refused("NotRegistered"), .sent(messageID: "0:2%b", canonical: nil)])
+      [
+        .sent(messageID: "0:1%a", canonical: "new"), .refused("NotRegistered"),
+        .sent(messageID: "0:2%b", canonical: nil),
+      ])
     #expect(
       text(response)
         == "{\"multicast_id\":9223372036854775807,\"success\":2,\"failure\":1,\"canonical_ids\":1,\"results\":[{\"message_id\":\"0:1%a\",\"registration_id\":\"new\"},{\"error\":\"NotRegistered\"},{\"message_id\":\"0:2%b\"}]}"
@@ -193,7 +204,8 @@ struct LegacyTests {
 
   @Test func aTopicsIdIsANumber() {
     let sent = LegacyResult.sent(messageID: "x", canonical: nil)
-    #expect(text(LegacyAnswer.topic(sent, number: "6538048937293473000")) == "{\"message_id\":6538048937293473000}")
+    #expect(
+      text(LegacyAnswer.topic(sent, number: "6538048937293473000")) == "{\"message_id\":6538048937293473000}")
     #expect(
       text(LegacyAnswer.topic(.refused("TopicsMessageRateExceeded"), number: "1"))
         == "{\"error\":\"TopicsMessageRateExceeded\"}")
@@ -208,7 +220,8 @@ struct LegacyTests {
 
   @Test func plainAnswersAreLines() {
     #expect(text(LegacyAnswer.plain(.sent(messageID: "1:08", canonical: nil))) == "id=1:08")
-    #expect(text(LegacyAnswer.plain(.sent(messageID: "1:08", canonical: "32"))) == "id=1:08\nregistration_id=32")
+    #expect(
+      text(LegacyAnswer.plain(.sent(messageID: "1:08", canonical: "32"))) == "id=1:08\nregistration_id=32")
     #expect(text(LegacyAnswer.plain(.refused("NotRegistered"))) == "Error=NotRegistered")
     #expect(LegacyAnswer.plain(.refused("Unavailable")).status == 503)
     #expect(LegacyAnswer.plain(.refused("InternalServerError")).status == 500)

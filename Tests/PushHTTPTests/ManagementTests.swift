@@ -56,11 +56,17 @@ struct ManagementTests {
   }
 
   @Test(arguments: [
-    ("{\"operation\":\"create\",\"notification_key_name\":\"n\",\"registration_ids\":[]}", "no valid registration ids"),
+    (
+      "{\"operation\":\"create\",\"notification_key_name\":\"n\",\"registration_ids\":[]}",
+      "no valid registration ids"
+    ),
     ("{\"operation\":\"create\",\"registration_ids\":[\"a\"]}", "notification_key_name is missing"),
     ("{\"operation\":\"add\",\"registration_ids\":[\"a\"]}", "notification_key is missing"),
     ("{\"operation\":\"join\"}", "operation must be create, add or remove"), ("[]", "InvalidJson"),
-    ("{\"operation\":\"create\",\"notification_key_name\":1}", "notification_key_name must be a string of at most 1024 bytes"),
+    (
+      "{\"operation\":\"create\",\"notification_key_name\":1}",
+      "notification_key_name must be a string of at most 1024 bytes"
+    ),
   ])
   func aGroupCallAtFaultIsToldInABareString(_ body: String, _ error: String) {
     do throws(ManagementFault) {
@@ -84,7 +90,9 @@ struct ManagementTests {
   @Test func anImportTakesAHundredTokens() throws {
     let tokens = (0..<101).map { _ in "\"\(String(repeating: "a1", count: 32))\"" }
     func body(_ count: Int) -> [UInt8] {
-      Array("{\"application\":\"a\",\"sandbox\":true,\"apns_tokens\":[\(tokens.prefix(count).joined(separator: ","))]}".utf8)
+      Array(
+        "{\"application\":\"a\",\"sandbox\":true,\"apns_tokens\":[\(tokens.prefix(count).joined(separator: ","))]}"
+          .utf8)
     }
     #expect(try TokenImport(body(100)).tokens.count == 100)
     #expect(throws: ManagementFault.self) { try TokenImport(body(101)) }

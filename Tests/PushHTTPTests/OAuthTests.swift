@@ -26,14 +26,16 @@ struct OAuthTests {
   @Test func anAssertionHoldsAnHourAtMost() {
     #expect(times(now, now + 3_600) == nil)
     #expect(times(now, now + 3_601)?.description.contains("3601 seconds after iat") == true)
-    #expect(times(now - 3_660, now - 60)?.description.contains("60 seconds behind the server's clock") == true)
+    #expect(
+      times(now - 3_660, now - 60)?.description.contains("60 seconds behind the server's clock") == true)
     #expect(times(now - 3_599, now + 1) == nil)
     #expect(times(now, now) != nil)
     #expect(times(now, now - 1) != nil)
   }
 
   @Test(arguments: [
-    "{}", "{\"iat\":1}", "{\"iat\":\"1\",\"exp\":\"2\"}", "{\"iat\":-1,\"exp\":5}", "{\"iat\":1e300,\"exp\":1e301}",
+    "{}", "{\"iat\":1}", "{\"iat\":\"1\",\"exp\":\"2\"}", "{\"iat\":-1,\"exp\":5}",
+    "{\"iat\":1e300,\"exp\":1e301}",
     "{\"iat\":99999999999999999999,\"exp\":1}",
   ])
   func timesThatAreNoneAreRefused(_ text: String) throws {
@@ -48,7 +50,8 @@ struct OAuthTests {
     ] {
       #expect(rules.checkAudience(["aud": .string(audience)], own: ["https://localhost:8443/token"]) == nil)
     }
-    #expect(rules.checkAudience(["aud": ["https://x/", "https://oauth2.googleapis.com/token"]], own: []) == nil)
+    #expect(
+      rules.checkAudience(["aud": ["https://x/", "https://oauth2.googleapis.com/token"]], own: []) == nil)
     #expect(rules.checkAudience(["aud": "https://x/"], own: [])?.error == "invalid_grant")
     #expect(rules.checkAudience([:], own: []) != nil)
   }
@@ -66,8 +69,12 @@ struct OAuthTests {
     #expect(token.keyID == "k")
     #expect(token.claims["iss"] == "a")
     #expect(token.signature == [0xFF])
-    #expect(String(decoding: token.signedBytes, as: UTF8.self) == "eyJhbGciOiJSUzI1NiIsImtpZCI6ImsifQ.eyJpc3MiOiJhIn0")
-    for text in ["", "a.b", "a.b.c", "..", "eyJhbGciOiJSUzI1NiJ9.W10.AA", String(repeating: "a", count: 9_000)] {
+    #expect(
+      String(decoding: token.signedBytes, as: UTF8.self)
+        == "eyJhbGciOiJSUzI1NiIsImtpZCI6ImsifQ.eyJpc3MiOiJhIn0")
+    for text in [
+      "", "a.b", "a.b.c", "..", "eyJhbGciOiJSUzI1NiJ9.W10.AA", String(repeating: "a", count: 9_000),
+    ] {
       #expect(JSONWebToken(text) == nil)
     }
   }

@@ -24,7 +24,8 @@ func sent(_ body: String, limits: Limits = Limits(), at: SourceLocation = #_sour
   }
 }
 
-func fault(_ body: String, limits: Limits = Limits(), at: SourceLocation = #_sourceLocation) throws -> V1Fault {
+func fault(_ body: String, limits: Limits = Limits(), at: SourceLocation = #_sourceLocation) throws -> V1Fault
+{
   switch reading(body, limits: limits) {
   case .fault(let fault): return fault
   case .send:

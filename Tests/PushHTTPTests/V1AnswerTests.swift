@@ -93,7 +93,8 @@ struct V1AnswerTests {
   @Test func onlyAnExpiredTokenIsCalledExpired() {
     #expect(!text(V1Answer.fault(.badCredentials)).contains("EXPIRED"))
     #expect(text(V1Answer.fault(.expiredCredentials)).contains("ACCESS_TOKEN_EXPIRED"))
-    #expect(V1Answer.fault(.badCredentials).fields["www-authenticate"]?.contains("error=\"invalid_token\"") == true)
+    #expect(
+      V1Answer.fault(.badCredentials).fields["www-authenticate"]?.contains("error=\"invalid_token\"") == true)
   }
 
   @Test(arguments: NackCode.allCases)

@@ -9,7 +9,8 @@ struct V1MappingTests {
   @Test func commonFieldsReachEveryPlatform() throws {
     let send = try sent(
       message(
-        "\"notification\":{\"title\":\"T\",\"body\":\"B\",\"image\":\"https://x.org/i.png\"},\"data\":{\"k\":\"v\"}"))
+        "\"notification\":{\"title\":\"T\",\"body\":\"B\",\"image\":\"https://x.org/i.png\"},\"data\":{\"k\":\"v\"}"
+      ))
     #expect(send.draft.variants.isEmpty)
     for platform in Platform.allCases {
       let found = try rendered(send, for: platform)
@@ -196,7 +197,8 @@ struct V1MappingTests {
   // MARK: Extensions and all platforms together
 
   @Test func aBadgeThatCountsIsCarriedAlong() throws {
-    let send = try sent("{\"message\":{\"user\":\"ann\",\"notification\":{\"title\":\"T\",\"badge\":\"+2\"}}}")
+    let send = try sent(
+      "{\"message\":{\"user\":\"ann\",\"notification\":{\"title\":\"T\",\"badge\":\"+2\"}}}")
     #expect(send.draft.badgeStep == 2)
     #expect(try rendered(send)["notification"]?["badge"] == "+2")
   }
@@ -209,7 +211,8 @@ struct V1MappingTests {
 
   @Test func aFanOutHandsEachPlatformItsOwnForm() throws {
     let send = try sent(
-      "{\"message\":{\"topic\":\"a\",\"notification\":{\"title\":\"T\"},\"android\":{\"ttl\":\"5s\"},\"apns\":{\"payload\":{\"aps\":{\"badge\":1}}}}}")
+      "{\"message\":{\"topic\":\"a\",\"notification\":{\"title\":\"T\"},\"android\":{\"ttl\":\"5s\"},\"apns\":{\"payload\":{\"aps\":{\"badge\":1}}}}}"
+    )
     var writer = ByteWriter()
     send.text.withUnsafeBytes { PlatformTails.append(send.draft, of: $0, sentTime: wall, to: &writer) }
     let whole = try JSONValue(parsing: "{\"head\":1" + String(decoding: writer.bytes, as: UTF8.self))

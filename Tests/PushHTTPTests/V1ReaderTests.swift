@@ -14,7 +14,8 @@ struct V1ReaderTests {
       ("\"user\":\"ann\"", "/users/ann"), ("\"fid\":\"\(token)\"", token),
     ] {
       let send = try sent("{\"message\":{\(target)}}")
-      let found = try send.text.withUnsafeBytes { text in try #require(send.draft.reply.from).string(in: text) }
+      let found = try send.text.withUnsafeBytes { text in try #require(send.draft.reply.from).string(in: text)
+      }
       #expect(found == expected)
       #expect(send.installation == nil)
     }
@@ -83,12 +84,14 @@ struct V1ReaderTests {
 
   @Test func everyFaultOfTypesIsToldWithItsPath() throws {
     let found = try fault(
-      "{\"message\":{\"token\":\"\(token)\",\"android\":{\"data\":{\"a\":\"x\",\"n\":1}},\"data\":{\"k\":true,\"z\":null}}}")
+      "{\"message\":{\"token\":\"\(token)\",\"android\":{\"data\":{\"a\":\"x\",\"n\":1}},\"data\":{\"k\":true,\"z\":null}}}"
+    )
     #expect(
       found.details == [
         .badRequest([
           .init(
-            "message.android.data[1].value", "Invalid value at 'message.android.data[1].value' (TYPE_STRING), 1"),
+            "message.android.data[1].value",
+            "Invalid value at 'message.android.data[1].value' (TYPE_STRING), 1"),
           .init("message.data[0].value", "Invalid value at 'message.data[0].value' (TYPE_STRING), true"),
           .init("message.data[1].value", "Invalid value at 'message.data[1].value' (TYPE_STRING), null"),
         ]), .fcm("INVALID_ARGUMENT"),
@@ -104,15 +107,23 @@ struct V1ReaderTests {
     ("\"android\":{\"priority\":\"urgent\"}", "message.android.priority"),
     ("\"android\":{\"priority\":2}", "message.android.priority"),
     ("\"android\":{\"direct_boot_ok\":\"true\"}", "message.android.direct_boot_ok"),
-    ("\"android\":{\"notification\":{\"notification_count\":1.5}}", "message.android.notification.notification_count"),
+    (
+      "\"android\":{\"notification\":{\"notification_count\":1.5}}",
+      "message.android.notification.notification_count"
+    ),
     (
       "\"android\":{\"notification\":{\"notification_count\":2147483648}}",
       "message.android.notification.notification_count"
     ),
     ("\"android\":{\"notification\":{\"event_time\":\"today\"}}", "message.android.notification.event_time"),
     ("\"android\":{\"notification\":{\"visibility\":\"public\"}}", "message.android.notification.visibility"),
-    ("\"android\":{\"notification\":{\"body_loc_args\":[\"a\",1]}}", "message.android.notification.body_loc_args[1]"),
-    ("\"android\":{\"notification\":{\"body_loc_args\":\"a\"}}", "message.android.notification.body_loc_args"),
+    (
+      "\"android\":{\"notification\":{\"body_loc_args\":[\"a\",1]}}",
+      "message.android.notification.body_loc_args[1]"
+    ),
+    (
+      "\"android\":{\"notification\":{\"body_loc_args\":\"a\"}}", "message.android.notification.body_loc_args"
+    ),
     (
       "\"android\":{\"notification\":{\"vibrate_timings\":[\"1s\",\"x\"]}}",
       "message.android.notification.vibrate_timings[1]"
@@ -213,7 +224,8 @@ struct V1ReaderTests {
     ("\"android\":{\"notification\":{\"color\":\"red\"}}", "message.android.notification.color"),
     ("\"android\":{\"notification\":{\"color\":\"#12345g\"}}", "message.android.notification.color"),
     (
-      "\"android\":{\"notification\":{\"body_loc_args\":[\"a\"]}}", "message.android.notification.body_loc_key"
+      "\"android\":{\"notification\":{\"body_loc_args\":[\"a\"]}}",
+      "message.android.notification.body_loc_key"
     ),
     (
       "\"android\":{\"notification\":{\"title_loc_args\":[\"a\"]}}",

@@ -1,3 +1,4 @@
+import Connections
 import DeliveryCore
 import JSONCore
 import Testing

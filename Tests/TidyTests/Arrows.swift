@@ -49,6 +49,9 @@ enum Arrows {
       "weir": ["WeirCommand"],
       // Beside
       "StoreConformance": basics.union(["Stores", "PushModel"]),
+      "Simulator": client.subtracting(["XMLCore", "JSONCore"]).union([
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "Stores",
+      ]),
       "TestKit": basics.union([
         "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops", "TLSCore",
         "HTTPCore", "XMLCore", "Stores", "PushModel", "JSONCore",

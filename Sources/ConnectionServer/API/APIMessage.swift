@@ -59,6 +59,13 @@ struct APIResponse: Sendable {
     return response
   }
 
+  /// Over a rate: come back after so many seconds.
+  static func exhausted(_ message: String, retryAfter: Int) -> APIResponse {
+    var response = fault(429, "RESOURCE_EXHAUSTED", message.retry(after: retryAfter))
+    response.headers.append(("Retry-After", String(retryAfter)))
+    return response
+  }
+
   static func methodNotAllowed(_ allowed: String) -> APIResponse {
     var response = fault(405, "METHOD_NOT_ALLOWED", "Use \(allowed) here.")
     response.headers.append(("Allow", allowed))

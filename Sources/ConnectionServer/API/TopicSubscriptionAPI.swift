@@ -41,6 +41,11 @@ struct TopicSubscriptionAPI: Sendable {
     }
     do {
       if let refusal = try await refusal(project, token, request) { return refusal }
+      if let wait = context.accounts.sender(project.sender)?.rates.topicChanges?.take(
+        now: context.time.moment)
+      {
+        return .exhausted("Too many topic subscriptions are changed", retryAfter: wait)
+      }
       let outcomes = try await context.store.change(
         [
           SubscriptionChange(token: token, sender: project.sender, topic: topic, isSubscribed: isSubscribed)

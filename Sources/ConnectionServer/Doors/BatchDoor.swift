@@ -9,9 +9,9 @@ final class BatchDoor {
   private var answers: [HTTPResponse?]
   private var left: Int
   private let boundary: String
-  private let sink: (HTTPResponse) -> Void
+  private let sink: HTTPSink
 
-  private init(count: Int, boundary: String, _ sink: @escaping (HTTPResponse) -> Void) {
+  private init(count: Int, boundary: String, _ sink: HTTPSink) {
     answers = Array(repeating: nil, count: count)
     left = count
     self.boundary = boundary
@@ -21,7 +21,7 @@ final class BatchDoor {
   /// - Parameter table: Of the server's routes.
   static func run(
     _ request: HTTPRequest, _ door: SendDoor, _ table: RouteTable, boundary: String,
-    _ sink: @escaping (HTTPResponse) -> Void
+    _ sink: HTTPSink
   ) {
     // The outer request alone carries the credential.
     switch HTTPCredential(request.fields) {
@@ -49,8 +49,8 @@ final class BatchDoor {
       fields.append("authorization", request.fields["authorization"] ?? "")
       if let id = part.fields["x-weir-message-id"] { fields.append("x-weir-message-id", id) }
       door.sendV1(
-        project: values.first ?? "", fields, query: [:], isPretty: target.isPretty, part.body
-      ) { batch.answered(index, $0) }
+        project: values.first ?? "", fields, query: [:], isPretty: target.isPretty, part.body,
+        HTTPSink(send: { batch.answered(index, $0) }, cut: sink.cut, drain: sink.drain))
     }
   }
 

@@ -18,28 +18,33 @@ final class FrontDoor: HTTPHandler {
   }
 
   func handle(_ request: HTTPRequest, on worker: LoopWorker, _ reply: HTTPReply) {
-    let target = RequestTarget(request.target)
     worker.shard.now = worker.loop.now
     worker.shard.wall = worker.loop.wall
+    if request.method == "POST", let known = worker.sendTargets.find(request.target) {
+      send(request, to: known, on: worker, reply)
+      return
+    }
+    let target = RequestTarget(request.target)
     switch table.match(request.method, target.path) {
-    case .found(.sendV1, let values):
-      worker.sendDoor.sendV1(
-        project: values.first ?? "", request.fields, query: target.query, isPretty: target.isPretty,
-        request.body
-      ) { reply.send($0) }
-    case .found(.sendLegacy, _), .found(.sendLegacyGCM, _):
-      worker.sendDoor.sendLegacy(request.fields, request.body) { reply.send($0) }
+    case .found(let route, let values)
+    where route == .sendV1 || route == .sendLegacy || route == .sendLegacyGCM:
+      let found = SendTarget(
+        route: route == .sendV1 ? .sendV1 : .sendLegacy, project: values.first ?? "", query: target.query,
+        isPretty: target.isPretty)
+      worker.sendTargets.keep(found, for: request.target)
+      send(request, to: found, on: worker, reply)
     case .found(.batch, _):
       // No body holds a number that was never used.
       let boundary = "batch_\(worker.shard.numbers.next(worker.shard.wall))"
-      BatchDoor.run(request, worker.sendDoor, table, boundary: boundary) { reply.send($0) }
+      BatchDoor.run(request, worker.sendDoor, table, boundary: boundary, HTTPSink(reply, .batch, on: worker))
     case .found(let route, let values):
-      let (slow, crossOrigin, loop, waiting) = (slow, crossOrigin, worker.loop, Handover(reply))
+      let waiting = Handover(HTTPSink(reply, route, on: worker))
+      let (slow, crossOrigin, loop) = (slow, crossOrigin, worker.loop)
       // Not a message: a task costs nothing here that anybody would feel.
       Task {
         var response = await slow.answer(route, values, request)
         crossOrigin.mark(&response, target.path)
-        loop.submit { [response] in waiting.value.send(response) }
+        loop.submit { [response] in waiting.value(response) }
       }
     case .otherMethods(let methods) where request.method == "OPTIONS":
       reply.send(crossOrigin.options(methods, target.path, request))
@@ -47,5 +52,45 @@ final class FrontDoor: HTTPHandler {
       reply.send(APIResponse.methodNotAllowed(methods.joined(separator: ", ")).http)
     case .unknown: reply.send(APIResponse.notFound("There is nothing at this path.").http)
     }
+  }
+
+  private func send(_ request: HTTPRequest, to target: SendTarget, on worker: LoopWorker, _ reply: HTTPReply)
+  {
+    let sink = HTTPSink(reply, target.route, on: worker)
+    if target.route == .sendV1 {
+      worker.sendDoor.sendV1(
+        project: target.project, request.fields, query: target.query, isPretty: target.isPretty, request.body,
+        sink)
+    } else {
+      worker.sendDoor.sendLegacy(request.fields, request.body, sink)
+    }
+  }
+}
+
+/// The target of a send, taken apart.
+struct SendTarget {
+  /// Of HTTP v1 or of legacy HTTP.
+  var route: HTTPRoute
+  var project: String
+  var query: [String: String]
+  var isPretty: Bool
+}
+
+/// Targets of sends that a loop met lately, so that each is taken apart once.
+///
+/// There are few: a project has one or two. When somebody makes more up, all are forgotten.
+struct SendTargets {
+  private var known: [String: SendTarget] = [:]
+  private let knownMax = 64
+
+  func find(_ text: String) -> SendTarget? { known[text] }
+
+  mutating func keep(_ target: SendTarget, for text: String) {
+    // A query may hold a credential, which is not kept.
+    guard text.utf8.count <= 256, target.query["access_token"] == nil, target.query["key"] == nil else {
+      return
+    }
+    if known.count >= knownMax { known = [:] }
+    known[text] = target
   }
 }

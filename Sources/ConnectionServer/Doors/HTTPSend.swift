@@ -33,13 +33,15 @@ final class HTTPSend {
   let sender: SenderState
   let received: Moment
   let multicastID: Int64
-  private let sink: (HTTPResponse) -> Void
+  let sink: HTTPSink
+  /// What a test asked for.
+  var fault: ArmedFault?
   var parts: [Part]
   private(set) var left: Int
 
   init(
     form: Form, draft: DownstreamDraft, text: [UInt8], project: Project, sender: SenderState,
-    received: Moment, multicastID: Int64, messageIDs: [String], sink: @escaping (HTTPResponse) -> Void
+    received: Moment, multicastID: Int64, messageIDs: [String], sink: HTTPSink
   ) {
     self.form = form
     self.draft = draft
@@ -60,8 +62,6 @@ final class HTTPSend {
     left -= 1
     return left == 0
   }
-
-  func send(_ response: HTTPResponse) { sink(response) }
 
   // MARK: The answer
 

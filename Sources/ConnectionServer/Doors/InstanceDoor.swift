@@ -42,6 +42,7 @@ struct InstanceDoor: Sendable {
     _ body: [UInt8], _ project: Project, isSubscribed: Bool
   ) async throws -> HTTPResponse {
     let batch = try TopicBatch(body, limits: context.limits)
+    if let refused = overRate(project, batch.tokens.count) { return refused }
     let outcomes = try await context.store.change(
       batch.tokens.map {
         SubscriptionChange(token: $0, sender: project.sender, topic: batch.topic, isSubscribed: isSubscribed)
@@ -61,6 +62,7 @@ struct InstanceDoor: Sendable {
     _ token: String, _ topic: TopicName, _ project: Project, isSubscribed: Bool
   ) async throws -> HTTPResponse {
     guard RegistrationToken(token) != nil else { throw ManagementFault.malformedToken }
+    if let refused = overRate(project, 1) { return refused }
     let outcomes = try await context.store.change(
       [SubscriptionChange(token: token, sender: project.sender, topic: topic, isSubscribed: isSubscribed)],
       now: context.time.wall)
@@ -70,6 +72,17 @@ struct InstanceDoor: Sendable {
     case .tooManyTopics?: throw ManagementFault("TOO_MANY_TOPICS", status: 429)
     case .unknownToken?, nil: throw ManagementFault.unknownToken
     }
+  }
+
+  /// The answer when the project changes too many subscriptions; nil when it may.
+  private func overRate(_ project: Project, _ count: Int) -> HTTPResponse? {
+    guard
+      let wait = context.accounts.sender(project.sender)?.rates.topicChanges?.take(
+        count, now: context.time.moment)
+    else { return nil }
+    var response = ManagementAnswer.error("RESOURCE_EXHAUSTED", status: 429)
+    response.fields.append("retry-after", String(wait))
+    return response
   }
 
   // MARK: One registration

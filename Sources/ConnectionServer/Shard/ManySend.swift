@@ -33,6 +33,8 @@ final class ManySend: SenderStream, @unchecked Sendable {
   /// Whom to answer: the stream it came on, and streams where it came again.
   var origins: [Origin]
   var receivers: [Receiver] = []
+  /// For a message of one member of a group to the others: its token, which gets nothing.
+  var sentBy: String?
   private var left = 0
   private var success = 0
   /// Tokens that the message did not reach.
@@ -84,6 +86,10 @@ final class ManySend: SenderStream, @unchecked Sendable {
   }
 
   private func finish() {
+    if sentBy != nil, receivers.isEmpty, failed.isEmpty {
+      // It is alone in its group: nobody was missed.
+      return end(.ackCounted(success: 0, failed: []))
+    }
     let nack = firstNack ?? .nack(.deviceUnregistered, "No registration is left")
     switch kind {
     case .group: end(success > 0 ? .ackCounted(success: success, failed: failed) : nack)

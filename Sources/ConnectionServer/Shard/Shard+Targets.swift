@@ -90,6 +90,19 @@ extension Shard {
       self, kind, key: key, sender: sender, draft: draft, text: Array(text), origin: origin, receipt: receipt)
   }
 
+  /// What a member of a device group sends to the others, as a message to the group.
+  func sendToGroup(
+    _ draft: DownstreamDraft, _ text: UnsafeRawBufferPointer, group: String, from token: String,
+    sender: SenderState, key: MessageKey, origin: Origin
+  ) {
+    guard let many = many(.group, draft, text, sender, key, origin) else { return }
+    many.sentBy = token
+    let (post, index) = (post, index)
+    store.group(key: group) { result in
+      post.post(.perform { $0.found(many, group: result) }, to: index)
+    }
+  }
+
   private func found(_ many: ManySend, group result: Result<DeviceGroup?, StoreFault>) {
     switch result {
     case .failure: lookUpFailed(many)
@@ -97,7 +110,11 @@ extension Shard {
       many.end(.nack(.deviceUnregistered, "There is no group with this notification_key"))
     case .success(let group?) where group.sender != many.sender.sender:
       many.end(.nack(.senderIDMismatch, "The group belongs to another sender"))
-    case .success(let group?): address(many, group.members)
+    case .success(let group?):
+      if let token = many.sentBy, !group.members.contains(where: { $0.registration.token == token }) {
+        return many.end(.nack(.badRegistration, "The registration is not a member of the group"))
+      }
+      address(many, group.members)
     }
   }
 
@@ -117,9 +134,11 @@ extension Shard {
 
   /// Settles who gets the message, counts badges if it asks for it, and sends the parts off.
   private func address(_ many: ManySend, _ members: [NumberedRegistration]) {
-    let package = many.text.withUnsafeBytes { many.draft.restrictedPackageName?.string(in: $0) }
-    for member in members {
+    for member in members where member.registration.token != many.sentBy {
       let registration = member.registration
+      let package = many.text.withUnsafeBytes {
+        many.draft.rendered(for: registration.platform).restrictedPackageName?.string(in: $0)
+      }
       if registration.state != .active {
         many.skip(registration.token, .deviceUnregistered, "The registration token is not registered")
       } else if let package, package != registration.app {

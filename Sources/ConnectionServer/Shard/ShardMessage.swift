@@ -23,6 +23,14 @@ enum Answer: Sendable, Equatable {
   case nack(NackCode, String, retryAfter: Int? = nil)
 }
 
+extension String {
+  /// The description of a refusal with the pause after which the message has a chance.
+  func retry(after seconds: Int?) -> String { seconds.map { "\(self); retry after \($0) s" } ?? self }
+
+  /// The same with the text of a `Retry-After` header.
+  func retry(_ text: String?) -> String { text.map { "\(self); Retry-After: \($0)" } ?? self }
+}
+
 /// What the server says to a device's upstream message.
 enum UpstreamAnswer: Sendable, Equatable {
   case ack
@@ -47,6 +55,8 @@ enum ShardMessage: Sendable {
   /// To the sender's home: take this upstream message or receipt.
   case upstream(Upstream)
   case repeatedUpstream(MessageKey, SenderID, DeviceOrigin)
+  /// To the device's home: it is refused and may come again under its id.
+  case forgetUpstream(MessageKey)
   /// To the device stream's loop.
   case upstreamAnswer(DeviceOrigin, UpstreamAnswer)
   /// To the sender stream's loop: write it.

@@ -20,7 +20,7 @@ final class HTTPConnection: ChannelDelegate {
     case two(HTTP2ServerConnection)
   }
 
-  let loop: EventLoop
+  let loop: any Loop
   private let worker: LoopWorker
   private let channel: Channel
   private let limits: HTTPLimits

@@ -40,6 +40,16 @@ final class HTTPReply {
     connection.answer(number, response)
   }
 
+  /// Ends the connection without an answer.
+  func cut() {
+    guard !isSent else { return }
+    isSent = true
+    if connection.awaits(number) { connection.close() }
+  }
+
+  /// Lets the connection end when what was asked is answered.
+  func drain() { connection.drain() }
+
   /// Answers 101 and gives the connection away, for the protocol that the client asked for.
   ///
   /// The caller sets a delegate of the channel, and first takes the bytes that came behind the request.

@@ -45,6 +45,8 @@ final class XMPPConnection: ChannelDelegate {
   private var isClosing = false
   /// Reading is paused until the peer has read what it was sent.
   private var isStalled = false
+  /// A fault that a test asked for: nothing is heard or said any more.
+  private var isMute = false
 
   enum Login {
     case sender(Project, domain: String)
@@ -60,7 +62,7 @@ final class XMPPConnection: ChannelDelegate {
     number = worker.shard.nextStreamNumber()
     stream = ServerStream(
       limits: StreamLimits(context.limits), now: worker.loop.now,
-      random: { UInt64.random(in: .min ... .max) })
+      random: { [loop = worker.loop] in loop.random() })
     peer = channel.peer.map { "\($0)" } ?? "unknown"
     worker.connections[number] = self
     worker.shard.counters.connections.add(1)
@@ -77,7 +79,7 @@ final class XMPPConnection: ChannelDelegate {
   // MARK: From the channel
 
   func received(_ bytes: UnsafeRawBufferPointer) {
-    guard !isEnded else { return }
+    guard !isEnded, !isMute else { return }
     if !held.isEmpty {
       hold(bytes)
       return
@@ -285,6 +287,7 @@ final class XMPPConnection: ChannelDelegate {
     let scratch = shard.scratch
     scratch.output.removeAll()
     fill(&scratch.output)
+    guard !isMute else { return }
     scratch.output.bytes.withUnsafeBytes { bytes in
       if let webSocket { webSocket.send(element: bytes, to: channel) } else { channel.send(bytes) }
     }
@@ -294,6 +297,7 @@ final class XMPPConnection: ChannelDelegate {
   private func sendReply() {
     let scratch = shard.scratch
     guard !scratch.reply.isEmpty else { return }
+    guard !isMute else { return scratch.reply.removeAll() }
     scratch.reply.bytes.withUnsafeBytes { bytes in
       if let webSocket {
         webSocket.send(stream: bytes, scratch.webSocket, to: channel, now: now)
@@ -332,6 +336,16 @@ final class XMPPConnection: ChannelDelegate {
     sendReply()
     closeChannel()
     finish(text)
+  }
+
+  /// Says and hears nothing any more, and does not close: as a peer that lost its network.
+  func mute() { isMute = true }
+
+  /// Breaks the connection off.
+  func cut() {
+    guard !isEnded else { return }
+    channel.abort()
+    finish("cut")
   }
 
   /// Ends the stream in an orderly way.

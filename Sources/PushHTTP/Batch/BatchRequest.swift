@@ -75,7 +75,9 @@ package enum BatchRequest {
   }
 
   /// A boundary line has nothing behind the boundary, or two dashes.
-  private static func isMark(_ rest: ArraySlice<UInt8>) -> Bool { rest.isEmpty || Array(rest) == [0x2D, 0x2D] }
+  private static func isMark(_ rest: ArraySlice<UInt8>) -> Bool {
+    rest.isEmpty || Array(rest) == [0x2D, 0x2D]
+  }
 
   /// Without the line end that belongs to the boundary.
   private static func contentEnd(_ body: [UInt8], _ start: Int, _ mark: Int) -> Int {

@@ -2,8 +2,10 @@ import Bytes
 package import PushModel
 package import Seams
 
-/// What an access token says: who may do what until when. The text carries it under a message authentication
-/// code, so that no server has to keep tokens, and each knows them again after a restart.
+/// What an access token says: who may do what until when.
+///
+/// The text carries it under a message authentication code, so that no server has to keep tokens, and each knows
+/// them again after a restart.
 package struct AccessToken: Hashable, Sendable {
   package var sender: SenderID
   /// One of the scopes that allow to send.
@@ -37,7 +39,9 @@ package struct AccessToken: Hashable, Sendable {
     return Self.prefix + Base64URL.text((payload + code(payload).prefix(Self.codeBytes))[...])
   }
 
-  /// Reads a text; nil when it is none of ours. Whether it has expired is another question.
+  /// Reads a text; nil when it is none of ours.
+  ///
+  /// Whether it has expired is another question.
   ///
   /// - Parameters:
   ///   - code: As it was made with.

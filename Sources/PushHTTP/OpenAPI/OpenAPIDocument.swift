@@ -16,7 +16,8 @@ package enum OpenAPIDocument {
       "openapi": "3.0.3",
       "info": [
         "title": "Weir", "version": "1",
-        "description": "The HTTPS surface: HTTP v1, legacy HTTP, topics, device groups, tokens, registration.",
+        "description":
+          "The HTTPS surface: HTTP v1, legacy HTTP, topics, device groups, tokens, registration.",
       ],
       "servers": [["url": .string(server)]],
       "paths": .object(order.map { .init($0, .object(paths[$0] ?? [])) }),

@@ -153,7 +153,7 @@ extension V1Mapping {
     return .object(members)
   }
 
-  /// `apns-expiration`; without it four weeks. 0 is one attempt.
+  /// From `apns-expiration`; four weeks without it, and 0 is one attempt.
   private func appleTimeToLive() -> Int {
     let max = limits.timeToLiveSecondsMax
     guard let text = header("apns-expiration", of: .apnsHeaders), let until = Int64(text) else { return max }

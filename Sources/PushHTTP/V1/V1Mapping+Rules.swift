@@ -13,7 +13,8 @@ extension V1Mapping {
 
   private func checkDataKeys() throws(V1Fault) {
     for (key, path) in [
-      (V1Key.data, "message.data"), (.androidData, "message.android.data"), (.webData, "message.webpush.data"),
+      (V1Key.data, "message.data"), (.androidData, "message.android.data"),
+      (.webData, "message.webpush.data"),
     ] {
       let facts = PayloadRules.data(
         reader.children(key), of: reader.document, in: source, reserved: .v1)

@@ -54,7 +54,9 @@ extension V1Mapping {
     }
     var options: [JSONValue.Member] = []
     if let link = text(.webLink), !link.isEmpty { options.append(.init("link", .string(link))) }
-    if let label = text(.webLabel) ?? text(.label) { options.append(.init("analytics_label", .string(label))) }
+    if let label = text(.webLabel) ?? text(.label) {
+      options.append(.init("analytics_label", .string(label)))
+    }
     if !options.isEmpty {
       arena.append(",\"fcm_options\":")
       JSONValue.object(options).write(to: &arena)

@@ -161,7 +161,8 @@ package struct V1Reader: Sendable {
       guard let base = name.baseAddress else { return nil }
       for field in fields {
         for candidate in [field.name, field.camelName]
-        where candidate.utf8CodeUnitCount == name.count && memcmp(base, candidate.utf8Start, name.count) == 0 {
+        where candidate.utf8CodeUnitCount == name.count && memcmp(base, candidate.utf8Start, name.count) == 0
+        {
           return field
         }
       }

@@ -11,7 +11,8 @@ enum V1Key: UInt8, CaseIterable {
   case androidOptions, directBootOK, bandwidthOK, satelliteOK
   case androidTitle, androidBody, androidImage, icon, color, sound, tag, clickAction, bodyLocKey, bodyLocArgs
   case titleLocKey, titleLocArgs, channelID, ticker, sticky, eventTime, localOnly, notificationPriority
-  case defaultSound, defaultVibrateTimings, defaultLightSettings, vibrateTimings, visibility, notificationCount
+  case defaultSound, defaultVibrateTimings, defaultLightSettings, vibrateTimings, visibility,
+    notificationCount
   case lightSettings, bypassProxy, proxy
   case lightColor, lightOn, lightOff
   case red, green, blue, alpha

@@ -3,6 +3,7 @@ import ConnectionServer
 import Dispatch
 import Foundation
 import JSONCore
+import PushModel
 import Synchronization
 
 /// The command `weir serve`.
@@ -22,6 +23,7 @@ struct ServeCommand: Subcommand {
     Flag("sender-id", "N", "its sender id (default 100000000001)"),
     Flag("registration-origin", "URL", "origin whose pages may register devices (default *, any)"),
     Flag("drain-seconds", "N", "how long a drain may take (default 10)"),
+    Flag("limits", "SET", "default, published (the numbers of Google's pages, rates too) or off (no rates)"),
     Flag("limit", "NAME=N", "sets a limit; may be repeated. --limit help lists them"),
     Flag("web-origin", "ORIGIN", "lets pages of that origin open WebSockets; may be repeated, * is any"),
     Flag("see-other-uri", "URI", "where WebSocket clients are told to go in a drain"),
@@ -37,6 +39,7 @@ struct ServeCommand: Subcommand {
   ]
 
   private let configuration: ServerConfiguration
+  private let limits: Limits
   private let printsConfiguration: Bool
 
   init(_ arguments: Arguments) throws(UsageFault) {
@@ -65,6 +68,22 @@ struct ServeCommand: Subcommand {
     case (nil, nil): break
     default: throw UsageFault(message: "--certificate and --certificate-key come together.")
     }
+    if let name = arguments.text("limits") {
+      guard let set = ServerConfiguration.LimitSet(rawValue: name) else {
+        throw UsageFault(message: "--limits takes default, published or off, not \"\(name)\".")
+      }
+      configuration.limitSet = set
+    }
+    for entry in LimitSettings.all {
+      // In the settings file or the environment, where a name stands once.
+      guard let text = arguments.text("limit.\(entry.name)") ?? arguments.text("limit-\(entry.name)") else {
+        continue
+      }
+      guard let value = Int(text) else {
+        throw UsageFault(message: "The limit \"\(entry.name)\" must be a number, not \"\(text)\".")
+      }
+      configuration.limits[entry.name] = value
+    }
     for setting in arguments.all("limit") {
       let parts = setting.split(separator: "=", maxSplits: 1)
       guard parts.count == 2, let value = Int(parts[1]) else {
@@ -72,6 +91,9 @@ struct ServeCommand: Subcommand {
         throw UsageFault(message: "--limit takes NAME=N. Limits:\(list)\n")
       }
       configuration.limits[String(parts[0])] = value
+    }
+    do { limits = try Limits(configuration.limitSet, settings: configuration.limits) } catch {
+      throw UsageFault(message: error.description)
     }
     self.configuration = configuration
     printsConfiguration = arguments.has("print-config")
@@ -126,8 +148,9 @@ struct ServeCommand: Subcommand {
       members.append(.init("certificate", .string(certificate.chain)))
       members.append(.init("certificate-key", .string(certificate.key)))
     }
-    for (name, value) in configuration.limits.sorted(by: { $0.key < $1.key }) {
-      members.append(.init("limit.\(name)", .number(value)))
+    members.append(.init("limits", .string(configuration.limitSet.rawValue)))
+    for entry in LimitSettings.all {
+      members.append(.init("limit.\(entry.name)", .number(entry.value(in: limits))))
     }
     return .object(members)
   }

@@ -7,6 +7,8 @@ package enum WeirProgram {
     ServeCommand.self, CertsCommand.self, RegisterCommand.self, DeviceCommand.self, SendCommand.self,
     BulkCommand.self, ListenCommand.self, DemoCommand.self, ProjectCommand.self,
     KeyCommand.self, TokenCommand.self, TopicCommand.self, UserCommand.self, GroupCommand.self,
+    StreamCommand.self,
+    FaultCommand.self,
   ]
   static let version = "0.1.0"
 

@@ -122,7 +122,17 @@ import Testing
     await pass(.seconds(60))
     _ = try await whole(idle)
     #expect(try await Self.frames(two, time).last?.kind == 7)
-    await server.stop()
+    // The drain goes by the same clock.
+    let isOver = Watched(false)
+    let ending = Task {
+      await server.stop()
+      isOver.update { $0 = true }
+    }
+    while !isOver.current {
+      clock.advance(by: .milliseconds(50))
+      await Task.yield()
+    }
+    await ending.value
   }
 
   // MARK: HTTP/2
