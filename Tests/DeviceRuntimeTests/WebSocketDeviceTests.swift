@@ -29,12 +29,12 @@ struct WebSocketDeviceTests {
     async let outcome = device.sendUpstream(["up": text], to: fixture.senderID, id: "u-1")
     var upstream = client.upstream.makeAsyncIterator()
     let delivery = try #require(await upstream.next())
-    guard case .message(let message) = delivery.content else {
+    guard case .message(let message) = delivery.event else {
       Issue.record("a receipt that nobody asked for")
       return
     }
     #expect(message.data == ["up": text])
-    delivery.acknowledge()
+    delivery.ack()
     _ = try await outcome
     await client.close()
     await device.close()

@@ -51,7 +51,7 @@ final class WebDoor: HTTPHandler {
       let webSocket = XMPPWebSocket(
         .server, messageBytesMax: context.limits.webSocketMessageBytesMax,
         seeOtherURI: context.configuration.seeOtherURI, now: worker.loop.now,
-        random: { .random(in: .min ... .max) })
+        random: { [loop = worker.loop] in loop.random() })
       let connection = XMPPConnection(worker: worker, channel: channel, webSocket: webSocket)
       if !unread.isEmpty { unread.withUnsafeBytes { connection.received($0) } }
     case .echo:

@@ -121,7 +121,7 @@ package final class XMPPClientConnection: ClientConnection, ChannelDelegate {
     let name = endpoint.host.contains(":") ? "[\(endpoint.host)]" : endpoint.host
     let handshake = ClientHandshake(
       host: endpoint.port == 443 ? name : "\(name):\(endpoint.port)", path: path, subprotocol: "xmpp",
-      random: { .random(in: .min ... .max) })
+      random: { [loop] in loop.random() })
     channel.send(handshake.request)
     self.handshake = handshake
     armTimer()
@@ -135,7 +135,7 @@ package final class XMPPClientConnection: ClientConnection, ChannelDelegate {
       handshake = nil
       webSocket = XMPPWebSocket(
         .client, messageBytesMax: endpoint.limits.stanzaBytesMax, now: loop.now,
-        random: { .random(in: .min ... .max) })
+        random: { [loop] in loop.random() })
       openStream()
     } catch {
       over(StreamClosure(.connectFailed, error.description))
