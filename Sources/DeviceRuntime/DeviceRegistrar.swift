@@ -130,7 +130,9 @@ public final class DeviceRegistrar: Sendable {
 
   /// Messages to a topic reach the registration from now on.
   ///
-  /// - Parameter topic: Its name, with or without `/topics/`.
+  /// - Parameters:
+  ///   - credentials: Of the registration.
+  ///   - topic: Its name, with or without `/topics/`.
   public func subscribe(_ credentials: Device.Credentials, to topic: String) async throws(Failure) {
     _ = try await send(
       HTTPRequest(
