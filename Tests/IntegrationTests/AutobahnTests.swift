@@ -1,3 +1,4 @@
+import ConnectionServer
 import Foundation
 import TestKit
 import Testing
