@@ -1,10 +1,8 @@
 import CLinux
 import ConnectionServer
-import Dispatch
 import Foundation
 import JSONCore
 import PushModel
-import Synchronization
 
 /// The command `weir serve`.
 struct ServeCommand: Subcommand {
@@ -153,30 +151,6 @@ struct ServeCommand: Subcommand {
       members.append(.init("limit.\(entry.name)", .number(entry.value(in: limits))))
     }
     return .object(members)
-  }
-}
-
-/// Unix signals as calls on a queue of their own.
-final class Signals: Sendable {
-  private let sources: Mutex<[any DispatchSourceSignal]>
-
-  init(_ numbers: [Int32], _ handler: @escaping @Sendable (Int32) -> Void) {
-    let queue = DispatchQueue(label: "weir.signals")
-    sources = Mutex(
-      numbers.map { number in
-        signal(number, SIG_IGN)
-        let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
-        source.setEventHandler { handler(number) }
-        source.resume()
-        return source
-      })
-  }
-
-  func stop() {
-    sources.withLock { sources in
-      for source in sources { source.cancel() }
-      sources = []
-    }
   }
 }
 
