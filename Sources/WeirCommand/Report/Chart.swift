@@ -16,13 +16,15 @@ struct Chart {
   var band: Range<Int>?
   /// What the band stands for.
   var bandName = ""
+  /// Moments worth a line: what happened in a second, counted as the values are.
+  var marks: [(at: Int, name: String)] = []
   var isLogarithmic = false
   /// Seconds that one value stands for.
   var secondsPerValue = 1
 
   private static let colours = ["var(--a)", "var(--b)", "var(--c)", "var(--d)"]
   private static let (width, height) = (1_000.0, 260.0)
-  private static let (left, right, top, bottom) = (64.0, 12.0, 12.0, 26.0)
+  private static let (left, right, top, bottom) = (64.0, 12.0, 14.0, 26.0)
 
   private var count: Int { lines.map(\.values.count).max() ?? 0 }
 
@@ -47,6 +49,12 @@ struct Chart {
     for second in secondTicks {
       inner +=
         "<text x=\"\(Self.f(x(Double(second))))\" y=\"\(Self.height - 8)\" text-anchor=\"middle\">\((second + 1) * secondsPerValue) s</text>"
+    }
+    for mark in marks where mark.at < count {
+      let x = Self.f(x(Double(mark.at)))
+      inner +=
+        "<line class=\"mark\" x1=\"\(x)\" x2=\"\(x)\" y1=\"\(Self.top)\" y2=\"\(Self.height - Self.bottom)\"/>"
+        + "<text class=\"mark\" x=\"\(x)\" y=\"\(Self.top - 2)\" text-anchor=\"middle\">\(HTMLPage.escape(mark.name))</text>"
     }
     for (index, line) in lines.enumerated() {
       let colour = Self.colours[index % Self.colours.count]
