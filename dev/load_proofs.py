@@ -7,6 +7,7 @@
 What was seen goes to artifacts/, with the report of the load test as a page.
 """
 
+import atexit
 import json
 import os
 import pathlib
@@ -28,6 +29,23 @@ STALL_MAX_MS = 100
 BACK_WITHIN_S = 30
 # What a remembered id takes, with the room that its table keeps free.
 ID_BYTES = 64
+
+
+CHILDREN = []
+
+
+def child(words, **options):
+    """Starts a program that ends with this one."""
+    process = subprocess.Popen(words, **options)
+    CHILDREN.append(process)
+    return process
+
+
+@atexit.register
+def end_children():
+    for process in CHILDREN:
+        if process.poll() is None:
+            process.kill()
 
 
 def free_port():
@@ -52,7 +70,7 @@ class Server:
         words = [WEIR, "serve", "--data", self.data, "--log-level", "error"]
         for name, port in self.ports.items():
             words += [f"--{name}-port", str(port)]
-        self.process = subprocess.Popen(words + self.flags, stdout=subprocess.PIPE)
+        self.process = child(words + self.flags, stdout=subprocess.PIPE)
         line = self.process.stdout.readline().decode()
         if not line.startswith("weir ready"):
             sys.exit(f"the server did not start: {line}")
@@ -116,7 +134,7 @@ def load(server, scenario, name, seconds, each=lambda line: None):
     words = [WEIR, "load", str(path), "--json", "--server", f"localhost:{server.ports['xmpp']}", "--https",
              f"localhost:{server.ports['https']}", "--credentials", f"{server.data}/credentials", "--keep-devices",
              f"{server.data}/{name}.devices", "--report", str(ARTIFACTS / f"{name}.html")]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = child(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     errors = []
     threading.Thread(target=lambda: errors.extend(process.stderr), daemon=True).start()
     watchdog = threading.Timer(seconds, process.kill)
@@ -235,6 +253,8 @@ def soak(minutes):
 
 
 def main():
+    sys.stdout.reconfigure(line_buffering=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     words = sys.argv[1:]
     if words[:1] == ["many-devices"]:
         return many_devices(int(words[1]) if len(words) > 1 else 18_000)

@@ -156,14 +156,16 @@ struct PeerBench {
     try server.start()
     // What was lost with the process would come at once; what is kept comes at the server's pace.
     try await load.connectDevices()
-    var seen = -1
-    for _ in 0..<60 {
+    var (seen, quiet) = (-1, 0)
+    var kept = try await load.verdict()
+    while kept.lost > 0, quiet < 20 {
+      try await Task.sleep(for: .milliseconds(500))
       let now = load.delivered.load(ordering: .relaxed)
-      if now == seen { break }
+      quiet = now == seen ? quiet + 1 : 0
       seen = now
-      try await Task.sleep(for: .seconds(2))
+      kept = try await load.verdict()
     }
-    row.kept = try await load.verdict()
+    row.kept = kept
   }
 
   private static func seconds(since begin: ContinuousClock.Instant) -> Double {

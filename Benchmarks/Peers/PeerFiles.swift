@@ -115,9 +115,8 @@ struct PeerFiles {
     }
     return [
       "-noinput", "+K", "true", "+P", "250000", "+Q", "65536", "-pa",
-      "/usr/lib/x86_64-linux-gnu/\(code)/ebin", "-mnesia", "dir", "\"\(directory)/spool\"", "-s", "ejabberd",
-      "-eval",
-      "\(accounts("d", devices)), \(accounts("s", senders)), file:write_file(\"\(directory)/prepared\", <<>>).",
+      "/usr/lib/x86_64-linux-gnu/\(code)/ebin", "-mnesia", "dir", "\"\(directory)/spool\"", "-eval",
+      "{ok, _} = application:ensure_all_started(ejabberd), \(accounts("d", devices)), \(accounts("s", senders)), file:write_file(\"\(directory)/prepared\", <<>>).",
     ]
   }
 

@@ -70,13 +70,13 @@ final class PeerProcess {
 
   /// Waits until the port takes connections.
   func wait(forPort port: UInt16) throws {
-    let deadline = ContinuousClock.now + .seconds(60)
+    let deadline = ContinuousClock.now + .seconds(180)
     while ContinuousClock.now < deadline {
       guard isRunning else { throw PeerFault("\(executable) ended: \(tail)") }
       if Self.takesConnections(port) { return }
       usleep(20_000)
     }
-    throw PeerFault("\(executable) does not listen on port \(port) after 60 s: \(tail)")
+    throw PeerFault("\(executable) does not listen on port \(port) after 180 s: \(tail)")
   }
 
   /// What it last said, for the message.

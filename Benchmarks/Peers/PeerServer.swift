@@ -95,7 +95,7 @@ final class PeerServer {
     } else {
       try process.wait(forPort: port)
       guard kind == .ejabberd || kind == .ejabberdMQTT else { return }
-      let deadline = ContinuousClock.now + .seconds(60)
+      let deadline = ContinuousClock.now + .seconds(120)
       while !FileManager.default.fileExists(atPath: isPrepared) {
         guard process.isRunning, ContinuousClock.now < deadline else {
           throw PeerFault("ejabberd does not make its accounts")
