@@ -94,12 +94,16 @@ struct HTTPCompared {
     try await generator.start(window: window, targets: window > 100 ? deviceCount : 1)
     try await Task.sleep(for: .milliseconds(300))
     try await generator.resetLatency()
-    let (acked, nacked) = (
-      generator.acked.load(ordering: .relaxed), generator.nacked.load(ordering: .relaxed)
-    )
+    let acked = generator.acked.load(ordering: .relaxed)
+    let delivered = generator.delivered.load(ordering: .relaxed)
+    let nacked = generator.nacked.load(ordering: .relaxed)
     let (cpu, begin) = (server.cpuMicroseconds, ContinuousClock.now)
     try await Task.sleep(for: .seconds(seconds))
-    let done = Double(generator.acked.load(ordering: .relaxed) - acked)
+    // A backlog that only grows would be no throughput.
+    let done = Double(
+      min(
+        generator.acked.load(ordering: .relaxed) - acked,
+        generator.delivered.load(ordering: .relaxed) - delivered))
     let used = server.cpuMicroseconds - cpu
     let time = ContinuousClock.now - begin
     let failed = generator.nacked.load(ordering: .relaxed) - nacked
