@@ -112,11 +112,20 @@ let package = Package(
     library(
       "DesktopNotifications", ["DeviceRuntime", "NotificationCore", "Bytes", "Seams", "CDBus"]),
 
+    // Lean streams, and load tests made of them
+    library(
+      "LoadGenerator",
+      [
+        "Connections", "EventLoops", "Telemetry", "TLSCore", "XMPPCore", "XMLCore", "PushXMPP",
+        "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
+      ]),
+
     // Programs
     library(
       "WeirCommand",
       [
         "ConnectionServer", "StreamClient", "DeviceRuntime", "DesktopNotifications", "NotificationCore",
+        "LoadGenerator",
         "Connections", "EventLoops",
         "Telemetry", "TLSCore", "HTTPCore", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
@@ -125,8 +134,8 @@ let package = Package(
     program(
       "stream-bench",
       [
-        "Connections", "DeviceRuntime", "EventLoops", "HTTPCore", "JSONCore", "PushModel", "PushXMPP",
-        "StoreSQLite", "Stores", "TLSCore", "Telemetry", "XMLCore", "XMPPCore", "Bytes", "Seams", "CLinux",
+        "LoadGenerator", "Connections", "DeviceRuntime", "EventLoops", "HTTPCore", "JSONCore", "PushModel",
+        "StoreSQLite", "Stores", "TLSCore", "Telemetry", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Stream"),
     program(
       "device-memory",
@@ -135,9 +144,15 @@ let package = Package(
         "CLinux",
       ], path: "Benchmarks/Device"),
     program(
+      "peer-bench",
+      [
+        "LoadGenerator", "Connections", "DeviceRuntime", "EventLoops", "JSONCore", "TLSCore", "Telemetry",
+        "Bytes", "Seams", "CLinux",
+      ], path: "Benchmarks/Peers"),
+    program(
       "kill-run",
       [
-        "TestKit", "StreamClient", "DeviceRuntime", "Connections", "DeliveryCore", "EventLoops", "TLSCore",
+        "TestKit", "JSONCore", "StreamClient", "DeviceRuntime", "Connections", "DeliveryCore", "EventLoops", "TLSCore",
         "PushModel", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Kill"),
 
@@ -215,7 +230,13 @@ let package = Package(
         "DesktopNotifications", "DeviceRuntime", "NotificationCore", "StreamClient", "TestKit", "Bytes",
         "Seams",
       ]),
-    tests("WeirCommandTests", ["WeirCommand", "TestKit", "PushModel", "JSONCore", "Bytes", "Seams"]),
+    tests("LoadGeneratorTests", ["LoadGenerator", "Seams"]),
+    tests(
+      "WeirCommandTests",
+      [
+        "WeirCommand", "LoadGenerator", "StreamClient", "Telemetry", "TestKit", "PushModel", "JSONCore",
+        "Bytes", "Seams",
+      ]),
     tests(
       "IntegrationTests",
       ["TestKit", "ConnectionServer", "StreamClient", "DeviceRuntime", "JSONCore", "weir"]),

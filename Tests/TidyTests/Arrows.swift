@@ -40,9 +40,12 @@ enum Arrows {
       "Downloads": basics.union(["NotificationCore", "CCurl"]),
       "DeviceRuntime": client.union(["HTTPCore", "NotificationCore", "AppStorage", "Downloads"]),
       "DesktopNotifications": basics.union(["DeviceRuntime", "NotificationCore", "CDBus"]),
+      // Lean streams, and load tests made of them: client side alone.
+      "LoadGenerator": client.union(["CLinux"]),
       // Programs
       "WeirCommand": client.union([
-        "ConnectionServer", "StreamClient", "DeviceRuntime", "DesktopNotifications", "NotificationCore",
+        "ConnectionServer", "StreamClient", "LoadGenerator", "DeviceRuntime", "DesktopNotifications",
+        "NotificationCore",
         "HTTPCore", "CLinux",
         // Signals as calls on a queue.
         "Dispatch",

@@ -77,10 +77,11 @@ final class AppServerSession: StreamSession, SenderStream {
     if isDraining {
       return refuse(draft.reply, text, .draining, "This connection is draining; open another one")
     }
-    guard window.count < context.limits.pendingPerStreamMax + context.limits.heldPerStreamMax else {
+    let pendingMax = max(context.limits.pendingPerStreamMax, connection.stream.window ?? 0)
+    guard window.count < pendingMax + context.limits.heldPerStreamMax else {
       return refuse(
         draft.reply, text, .unavailable,
-        "More than \(context.limits.pendingPerStreamMax) messages of this connection are not acked yet")
+        "More than \(pendingMax) messages of this connection are not acked yet")
     }
     if let wait = sender.rates.messages?.take(now: shard.now) {
       return refuse(

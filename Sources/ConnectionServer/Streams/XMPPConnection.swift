@@ -192,7 +192,9 @@ final class XMPPConnection: ChannelDelegate {
   }
 
   private func authenticated(_ identity: String) {
-    stream.authenticated(local: identity, output: &shard.scratch.reply, now: now)
+    var windowMax: Int?
+    if case .sender = login { windowMax = context.limits.negotiatedWindow }
+    stream.authenticated(local: identity, windowMax: windowMax, output: &shard.scratch.reply, now: now)
     sendReply()
     armTimer()
     resumeHeld()

@@ -146,11 +146,13 @@ package final class XMPPClientConnection: ClientConnection, ChannelDelegate {
     case .ready:
       openDeadline = nil
       armTimer()
-      owner?.opened(number)
+      owner?.opened(number, window: stream?.grantedWindow)
     case .refused(let refused):
       if let id = refused.id { owner?.refused(id, refused.text, on: number) }
     case .ended(let end):
-      over(StreamClosure(end, isEnding: isEnding))
+      var closure = StreamClosure(end, isEnding: isEnding)
+      closure.retryAfter = stream?.retryAfter
+      over(closure)
     }
   }
 

@@ -35,6 +35,7 @@ package enum MetricName: String, Sendable, CaseIterable {
 
   // Loops
   case loopRoundSeconds = "loop_round_seconds"
+  case loopLongestRound = "loop_longest_round_seconds"
   case mailboxDepth = "loop_mailbox_depth"
 
   // Store
@@ -49,12 +50,13 @@ package enum MetricName: String, Sendable, CaseIterable {
   // Process
   case logLinesLost = "log_lines_lost_total"
   case residentBytes = "process_resident_memory_bytes"
+  case processorTime = "process_cpu_seconds"
   case startTime = "process_start_time_seconds"
   case buildInfo = "build_info"
 
   package enum Kind: String, Sendable { case counter, gauge, histogram }
 
-  /// What one step of a recorded histogram value is, and so how it is shown.
+  /// What one step of a recorded value is, and so how it is shown.
   package enum Unit: Sendable {
     /// Shown as it is.
     case one
@@ -74,7 +76,8 @@ package enum MetricName: String, Sendable, CaseIterable {
       .storeFaults, .logLinesLost:
       .counter
     case .pendingMessages, .connections, .streams, .draining, .mailboxDepth, .storeQueueDepth,
-      .storedMessages, .registrations, .residentBytes, .startTime, .buildInfo:
+      .storedMessages, .registrations, .residentBytes, .startTime, .buildInfo, .loopLongestRound,
+      .processorTime:
       .gauge
     case .acceptSeconds, .deliverySeconds, .handshakeSeconds, .httpSeconds, .loopRoundSeconds,
       .storeBatchRows, .storeCommitSeconds:
@@ -85,7 +88,7 @@ package enum MetricName: String, Sendable, CaseIterable {
   package var unit: Unit {
     switch self {
     case .acceptSeconds, .deliverySeconds, .handshakeSeconds, .httpSeconds, .loopRoundSeconds,
-      .storeCommitSeconds:
+      .storeCommitSeconds, .loopLongestRound, .processorTime:
       .nanoseconds
     default: .one
     }
@@ -107,7 +110,7 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .stanzasReceived, .stanzasSent: ["kind"]
     case .httpRequests: ["route", "status"]
     case .httpSeconds: ["route"]
-    case .loopRoundSeconds, .mailboxDepth: ["loop"]
+    case .loopRoundSeconds, .loopLongestRound, .mailboxDepth: ["loop"]
     case .storeQueueDepth: ["shard"]
     case .storeFaults: ["fault"]
     case .buildInfo: ["version"]
@@ -115,7 +118,7 @@ package enum MetricName: String, Sendable, CaseIterable {
       .draining,
       .storeBatchRows,
       .storeCommitSeconds, .storeWritesElided, .storedMessages, .registrations, .logLinesLost,
-      .residentBytes, .startTime:
+      .residentBytes, .processorTime, .startTime:
       []
     }
   }
@@ -147,6 +150,8 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .httpRequests: "HTTP requests answered, by route and status."
     case .httpSeconds: "From an HTTP request's last byte to its answer."
     case .loopRoundSeconds: "Busy time of one round of an event loop."
+    case .loopLongestRound:
+      "Longest busy time of one round of an event loop since the last look at this figure."
     case .mailboxDepth: "Commands waiting in a loop's mailbox."
     case .storeQueueDepth: "Writes waiting for the store."
     case .storeBatchRows: "Rows in one store transaction."
@@ -157,6 +162,7 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .registrations: "Active registrations."
     case .logLinesLost: "Log lines that the output did not take."
     case .residentBytes: "Resident memory."
+    case .processorTime: "Processor time used, of the user and the system."
     case .startTime: "Start of the process, in seconds since 1970-01-01 UTC."
     case .buildInfo: "Always 1; the label tells the version."
     }

@@ -31,12 +31,18 @@ package final class ClientStream {
   package internal(set) var state = State.idle
   /// Full address, once bound.
   package internal(set) var jid: JID?
+  /// Unanswered messages that the server allows, when it was asked and has said so.
+  package internal(set) var grantedWindow: Int?
+  /// How long the server asked to be left alone when it ended the stream.
+  package internal(set) var retryAfter: Duration?
 
   let limits: StreamLimits
   let login: ClientLogin
   var framer: StanzaFramer
   var context = StreamContext.usual
   var needsSession = false
+  /// The server said that the window can be asked for.
+  var offersWindow = false
   var isEndSent = false
   var pings: Int64 = 0
   var isPinged = false
@@ -158,6 +164,8 @@ package final class ClientStream {
     let parts = element.elements.filter { $0.namespace == QueryNamespace.streamErrors }
     let condition = parts.first { $0.name != "text" }?.name ?? "undefined-condition"
     let text = parts.first { $0.name == "text" }?.text
+    let pause = element.child("retry-after", ExtensionNamespace.retry)?.attribute("seconds")
+    retryAfter = pause.flatMap { ExtensionNamespace.number($0, in: 0...3_600) }.map { .seconds($0) }
     return end(.failed(.streamError(condition, text: text)), &output)
   }
 
