@@ -152,7 +152,8 @@ let package = Package(
     program(
       "kill-run",
       [
-        "TestKit", "JSONCore", "StreamClient", "DeviceRuntime", "Connections", "DeliveryCore", "EventLoops", "TLSCore",
+        "TestKit", "JSONCore", "StreamClient", "DeviceRuntime", "Connections", "DeliveryCore", "EventLoops",
+        "TLSCore",
         "PushModel", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Kill"),
 
