@@ -8,7 +8,7 @@ RUNS   ?= 20
 MESSAGES ?= 1000000
 PEERS  ?=
 MINUTES ?= 60
-DEVICES ?= 18000
+DEVICES ?=
 SEED   ?=
 SEEDS  ?= 1...200
 CANARIES := store-forgets device-forgets server-forgets
@@ -16,7 +16,7 @@ CANARIES := store-forgets device-forgets server-forgets
 export NO_COLOR := $(if $(CI),1,$(NO_COLOR))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-rest fmt lint tidy demo bench durability bulk-kills bench-peers soak many-devices simulate canaries certs docs fuzz tsan asan release clean
+.PHONY: help run test check check-rest fmt lint tidy demo bench durability bulk-kills bench-peers soak many-devices storm simulate canaries certs docs fuzz tsan asan release clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,12 @@ bench: ## Measure a running server and the cores in a release build (BENCH='--sm
 	.build/release/stream-bench --http $(BENCH)
 	.build/release/weir-bench $(BENCH)
 
+storm: ## Have thousands of devices on WebSockets come and go at once, with a verdict (DEVICES=5000)
+	@dev/deps.sh run
+	swift build -c release --product weir
+	swift build -c release --product stream-bench
+	.build/release/stream-bench --storm $(or $(DEVICES),5000)
+
 simulate: ## Run seeds of the whole system on a virtual clock, each twice (SEEDS=1...200, or SEED=n for a trace)
 	@dev/deps.sh run
 	swift build -c release --product simulate
@@ -99,7 +105,7 @@ soak: ## Run a server under half of its load with churn and watch its memory (MI
 many-devices: ## Connect 18,000 TLS devices, kill the server, and see all of them back (DEVICES=18000)
 	@dev/deps.sh run
 	swift build -c release --product weir
-	@dev/load_proofs.py many-devices $(DEVICES)
+	@dev/load_proofs.py many-devices $(or $(DEVICES),18000)
 
 certs: ## Make a development CA and a server certificate in ./certs (OUT=DIR)
 	@dev/deps.sh run

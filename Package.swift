@@ -55,12 +55,20 @@ let package = Package(
     // Basics and seams
     library("Bytes"),
     library("Seams"),
+    // What browsers are served, as bytes within the program.
+    .target(
+      name: "WebAssets",
+      resources: [
+        .embedInCode("Files/weir.js"), .embedInCode("Files/demo.html"), .embedInCode("Files/demo.js"),
+        .embedInCode("Files/demo.css"), .embedInCode("Files/demo.svg"),
+      ], swiftSettings: strict),
 
     // Cores: bytes and values in, bytes and actions out
     library("JSONCore", ["Bytes"]),
     library("XMLCore", ["Bytes", "CXML2"]),
     library("XMPPCore", ["XMLCore", "Bytes", "Seams"]),
     library("HTTPCore", ["Bytes", "Seams", "CHTTPParser", "CNghttp2", "CZ"]),
+    library("WebSocketCore", ["HTTPCore", "Bytes", "Seams"]),
     library("TLSCore", ["Bytes", "COpenSSL"]),
     library("PushModel", ["JSONCore", "Bytes", "Seams"]),
     library("DeliveryCore", ["PushModel", "Bytes", "Seams"]),
@@ -82,8 +90,8 @@ let package = Package(
     library(
       "Connections",
       [
-        "EventLoops", "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore", "PushXMPP",
-        "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
+        "EventLoops", "Telemetry", "TLSCore", "HTTPCore", "WebSocketCore", "XMPPCore", "XMLCore",
+        "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
 
     // Products
@@ -91,7 +99,9 @@ let package = Package(
       "ConnectionServer",
       [
         "Connections", "StoreSQLite", "Stores", "EventLoops", "Telemetry", "TLSCore", "HTTPCore",
-        "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP", "PushModel", "DeliveryCore", "JSONCore", "Bytes",
+        "WebSocketCore", "WebAssets", "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP", "PushModel",
+        "DeliveryCore",
+        "JSONCore", "Bytes",
         "Seams", "CLinux",
       ]),
     library(
@@ -116,8 +126,8 @@ let package = Package(
     library(
       "LoadGenerator",
       [
-        "Connections", "EventLoops", "Telemetry", "TLSCore", "XMPPCore", "XMLCore", "PushXMPP",
-        "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
+        "Connections", "EventLoops", "Telemetry", "TLSCore", "WebSocketCore", "XMPPCore", "XMLCore",
+        "PushXMPP", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
 
     // Programs
@@ -152,7 +162,8 @@ let package = Package(
     program(
       "kill-run",
       [
-        "TestKit", "JSONCore", "StreamClient", "DeviceRuntime", "Connections", "DeliveryCore", "EventLoops", "TLSCore",
+        "TestKit", "JSONCore", "StreamClient", "DeviceRuntime", "Connections", "DeliveryCore", "EventLoops",
+        "TLSCore",
         "PushModel", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Kill"),
 
@@ -183,6 +194,7 @@ let package = Package(
     tests("XMLCoreTests", ["XMLCore", "Bytes", "Seams", "CXML2"]),
     tests("XMPPCoreTests", ["XMPPCore", "XMLCore", "Bytes", "Seams"]),
     tests("HTTPCoreTests", ["HTTPCore", "Bytes", "Seams", "CNghttp2", "CZ"]),
+    tests("WebSocketCoreTests", ["WebSocketCore", "HTTPCore", "Bytes", "Seams", "COpenSSL"]),
     tests("TLSCoreTests", ["TLSCore", "Bytes", "COpenSSL"]),
     tests("PushModelTests", ["PushModel", "JSONCore", "Bytes", "Seams"]),
     tests("NotificationCoreTests", ["NotificationCore", "JSONCore", "Bytes", "Seams"]),
@@ -202,7 +214,9 @@ let package = Package(
       ]),
     tests("TelemetryTests", ["Telemetry", "Bytes", "Seams"]),
     tests("EventLoopsTests", ["EventLoops", "Telemetry", "Bytes", "Seams", "CLinux"]),
-    tests("ConnectionsTests", ["Connections", "EventLoops", "TLSCore", "Bytes", "Seams", "CLinux"]),
+    tests(
+      "ConnectionsTests",
+      ["Connections", "EventLoops", "TLSCore", "WebSocketCore", "Bytes", "Seams", "CLinux"]),
     tests(
       "ConnectionServerTests",
       [
@@ -239,7 +253,10 @@ let package = Package(
       ]),
     tests(
       "IntegrationTests",
-      ["TestKit", "ConnectionServer", "StreamClient", "DeviceRuntime", "JSONCore", "weir"]),
+      [
+        "TestKit", "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops",
+        "WebSocketCore", "JSONCore", "Bytes", "Seams", "weir",
+      ]),
     tests("ExamplesTests", ["TestKit", "weir", "dating", "reminder"]),
     tests(
       "SimulatorTests",

@@ -108,7 +108,7 @@ class Server:
             return answer.read().decode()
 
     def _watch(self):
-        """Every second: memory, and the longest time in which a loop was busy without a break."""
+        """Every second: memory, and the longest time in which a loop was busy."""
         while True:
             sample = {"at": time.monotonic(), "resident_kib": self.resident_kib(), "stall_ms": 0.0}
             try:

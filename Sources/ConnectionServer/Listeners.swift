@@ -24,10 +24,13 @@ struct Listeners: Sendable {
     let configuration = context.configuration
     let hosts = Self.addresses(of: configuration.host)
     let xmpp = try await openXMPP(hosts, configuration.xmppPort)
-    let https = try await openHTTP(hosts, configuration.httpsPort, FrontDoor(context: context), workers)
+    let front = FrontDoor(context: context)
+    let https = try await openHTTP(
+      hosts, configuration.httpsPort, WebDoor(context: context, front: front), workers)
     let adminPort = try await openAdmin(
       Self.addresses(of: "localhost"), configuration.adminPort,
-      AsyncHTTPHandler { await admin.answer(APIRequest($0)).http })
+      WebDoor(
+        context: context, admin: AsyncHTTPHandler { await admin.answer(APIRequest($0)).http }, front: front))
     return Ports(xmpp: xmpp, https: https, admin: adminPort)
   }
 

@@ -36,7 +36,13 @@ public struct ServerConfiguration: Sendable {
   public var logJSON = false
   /// A certificate chain and key to serve instead of the development ones, PEM paths.
   public var certificate: (chain: String, key: String)?
-  /// Accepts any bearer token, for tests of senders.
+  /// Origins of pages that may open WebSockets here, beside the server's own: `https://app.example.org`.
+  ///
+  /// `*` is any.
+  public var webOrigins: Set<String> = []
+  /// Where clients on WebSockets are told to go when the server drains: a `wss` URI.
+  public var seeOtherURI: String?
+  /// Accepts any bearer token and opens a WebSocket at `/echo`, for tests of senders and of the protocol.
   ///
   /// Never where somebody else can connect.
   public var acceptsAnyBearer = false

@@ -3,8 +3,11 @@ extension StreamClient {
   public struct Configuration: Sendable, CustomStringConvertible {
     /// Name or address of the server.
     public var host: String
-    /// Its XMPP port.
+    /// Its XMPP port; its HTTPS port when there is a ``webSocketPath``.
     public var port: Int
+    /// Speaks XMPP over a secure WebSocket (`wss`) at this path, `/xmpp` as a rule, for networks that let nothing
+    /// else pass; nil for XMPP's own port.
+    public var webSocketPath: String?
     /// The sender id: the numeric project number.
     public var senderID: String
     /// The server key of that sender.

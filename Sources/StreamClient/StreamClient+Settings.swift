@@ -35,7 +35,7 @@ extension StreamClient.Configuration {
     let context: TLSContext
     do throws(TLSFault) {
       var options = TLSClientOptions(trust: trust)
-      options.protocols = ["xmpp-client"]
+      options.protocols = [webSocketPath == nil ? "xmpp-client" : "http/1.1"]
       context = try TLSContext(client: options)
     } catch {
       throw StreamClient.ConnectError(wasRefused: false, detail: error.description)
@@ -47,6 +47,7 @@ extension StreamClient.Configuration {
     limits.pingAfter = deadAfter * 2 / 3
     return ClientEndpoint(
       host: host, port: port, certificateName: serverName, context: context,
+      webSocketPath: webSocketPath,
       login: ClientLogin(
         host: "fcm-xmpp.googleapis.com",
         credentials: PlainCredentials(authcid: senderID + "@fcm.googleapis.com", password: serverKey),

@@ -13,11 +13,14 @@ enum Arrows {
       // Basics and seams
       "Bytes": [],
       "Seams": ["Bytes"],
+      // Files for browsers, as bytes.
+      "WebAssets": [],
       // Cores: they know no socket, file, task, clock or log.
       "JSONCore": ["Bytes"],
       "XMLCore": ["Bytes", "CXML2"],
       "TLSCore": ["Bytes", "COpenSSL"],
       "HTTPCore": basics.union(["CHTTPParser", "CNghttp2", "CZ"]),
+      "WebSocketCore": basics.union(["HTTPCore"]),
       "XMPPCore": basics.union(["XMLCore"]),
       "PushModel": basics.union(["JSONCore"]),
       "DeliveryCore": basics.union(["PushModel"]),
@@ -31,9 +34,11 @@ enum Arrows {
       "EventLoops": basics.union(["Telemetry", "CUV", "CLinux"]),
       // Drivers
       "StoreSQLite": basics.union(["Stores", "PushModel", "Telemetry", "CSQLite", "CLinux"]),
-      "Connections": client.subtracting(["Connections"]).union(["HTTPCore"]),
+      "Connections": client.subtracting(["Connections"]).union(["HTTPCore", "WebSocketCore"]),
       // Products: client and device know nothing of the server.
-      "ConnectionServer": client.union(["HTTPCore", "PushHTTP", "Stores", "StoreSQLite", "CLinux"]),
+      "ConnectionServer": client.union([
+        "HTTPCore", "WebSocketCore", "WebAssets", "PushHTTP", "Stores", "StoreSQLite", "CLinux",
+      ]),
       "StreamClient": client.union(["CCurl"]),
       // An app's own data and downloads, on the device's side.
       "AppStorage": basics.union(["NotificationCore", "JSONCore", "CSQLite"]),
@@ -41,7 +46,7 @@ enum Arrows {
       "DeviceRuntime": client.union(["HTTPCore", "NotificationCore", "AppStorage", "Downloads"]),
       "DesktopNotifications": basics.union(["DeviceRuntime", "NotificationCore", "CDBus"]),
       // Lean streams, and load tests made of them: client side alone.
-      "LoadGenerator": client.union(["CLinux"]),
+      "LoadGenerator": client.union(["WebSocketCore", "CLinux"]),
       // Programs
       "WeirCommand": client.union([
         "ConnectionServer", "StreamClient", "LoadGenerator", "DeviceRuntime", "DesktopNotifications",

@@ -1,4 +1,3 @@
-import EventLoops
 import JSONCore
 import PushModel
 import Seams
@@ -94,10 +93,6 @@ struct AdminAPI: Sendable {
     }
     residentBytes.set(ProcessFigures.residentBytes)
     processorTime.set(ProcessFigures.processorNs)
-    for worker in context.workers {
-      guard let loop = worker.loop as? EventLoop else { continue }
-      context.metrics.gauge(.loopLongestRound, String(worker.index)).set(loop.statistics.takeLongestRoundNs())
-    }
   }
 
   let storedMessages: Gauge

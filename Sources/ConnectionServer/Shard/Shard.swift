@@ -1,4 +1,5 @@
 import Bytes
+import Connections
 import DeliveryCore
 import PushModel
 import Seams
@@ -219,6 +220,7 @@ final class Scratch {
   var reply = ByteWriter(capacity: 1024)
   /// One stanza on its way out.
   var output = ByteWriter(capacity: 8192)
+  let webSocket = WebSocketScratch()
 
   init(limits: Limits) {
     downstream = DownstreamReader(limits: limits)

@@ -19,7 +19,7 @@ final class AppServerSession: StreamSession, SenderStream {
   /// Domain of receipts: that of the login.
   private let domain: String
   let reference: StreamRef
-  private let stanzas = PushStanzas()
+  private let stanzas: PushStanzas
   private var window = SendWindow()
   private var isDraining = false
   /// It is drained by itself and has had its time of grace: it closes when nothing is owed.
@@ -42,6 +42,7 @@ final class AppServerSession: StreamSession, SenderStream {
   init?(_ connection: XMPPConnection, project: Project, jid: JID, domain: String) {
     guard let sender = connection.context.accounts.sender(project.sender) else { return nil }
     self.connection = connection
+    stanzas = PushStanzas(framing: connection.framing)
     context = connection.context
     shard = connection.shard
     self.project = project

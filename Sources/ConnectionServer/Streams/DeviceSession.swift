@@ -18,7 +18,7 @@ final class DeviceSession: StreamSession, DeviceStream {
   private let device: DeviceNumber
   var registrations: [Registration]
   let reference: StreamRef
-  private let stanzas = PushStanzas()
+  private let stanzas: PushStanzas
   /// Nil until the store has granted the stream, and after its end.
   private var slot: DeviceSlot?
   private let deviceID: String
@@ -28,6 +28,7 @@ final class DeviceSession: StreamSession, DeviceStream {
 
   init(_ connection: XMPPConnection, credentials: DeviceCredentials, deviceID: String) {
     self.connection = connection
+    stanzas = PushStanzas(framing: connection.framing)
     context = connection.context
     shard = connection.shard
     device = credentials.number

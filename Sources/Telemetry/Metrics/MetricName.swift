@@ -35,7 +35,8 @@ package enum MetricName: String, Sendable, CaseIterable {
 
   // Loops
   case loopRoundSeconds = "loop_round_seconds"
-  case loopLongestRound = "loop_longest_round_seconds"
+  case loopLongestRoundSeconds = "loop_longest_round_seconds"
+  case loopStalls = "loop_stalls_total"
   case mailboxDepth = "loop_mailbox_depth"
 
   // Store
@@ -73,10 +74,10 @@ package enum MetricName: String, Sendable, CaseIterable {
       .connectionsOpened,
       .connectionsClosed, .logins,
       .bytesReceived, .bytesSent, .stanzasReceived, .stanzasSent, .httpRequests, .storeWritesElided,
-      .storeFaults, .logLinesLost:
+      .storeFaults, .loopStalls, .logLinesLost:
       .counter
     case .pendingMessages, .connections, .streams, .draining, .mailboxDepth, .storeQueueDepth,
-      .storedMessages, .registrations, .residentBytes, .startTime, .buildInfo, .loopLongestRound,
+      .storedMessages, .registrations, .residentBytes, .loopLongestRoundSeconds, .startTime, .buildInfo,
       .processorTime:
       .gauge
     case .acceptSeconds, .deliverySeconds, .handshakeSeconds, .httpSeconds, .loopRoundSeconds,
@@ -88,7 +89,7 @@ package enum MetricName: String, Sendable, CaseIterable {
   package var unit: Unit {
     switch self {
     case .acceptSeconds, .deliverySeconds, .handshakeSeconds, .httpSeconds, .loopRoundSeconds,
-      .storeCommitSeconds, .loopLongestRound, .processorTime:
+      .storeCommitSeconds, .processorTime:
       .nanoseconds
     default: .one
     }
@@ -110,7 +111,7 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .stanzasReceived, .stanzasSent: ["kind"]
     case .httpRequests: ["route", "status"]
     case .httpSeconds: ["route"]
-    case .loopRoundSeconds, .loopLongestRound, .mailboxDepth: ["loop"]
+    case .loopRoundSeconds, .loopLongestRoundSeconds, .loopStalls, .mailboxDepth: ["loop"]
     case .storeQueueDepth: ["shard"]
     case .storeFaults: ["fault"]
     case .buildInfo: ["version"]
@@ -150,8 +151,8 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .httpRequests: "HTTP requests answered, by route and status."
     case .httpSeconds: "From an HTTP request's last byte to its answer."
     case .loopRoundSeconds: "Busy time of one round of an event loop."
-    case .loopLongestRound:
-      "Longest busy time of one round of an event loop since the last look at this figure."
+    case .loopLongestRoundSeconds: "Longest round of an event loop since the start."
+    case .loopStalls: "Rounds of an event loop that took over 100 ms."
     case .mailboxDepth: "Commands waiting in a loop's mailbox."
     case .storeQueueDepth: "Writes waiting for the store."
     case .storeBatchRows: "Rows in one store transaction."

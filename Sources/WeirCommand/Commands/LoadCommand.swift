@@ -13,6 +13,7 @@ struct LoadCommand: Subcommand {
     StreamSettings.flags + [
       Flag("https", "HOST:PORT", "where devices are registered (default: the server's host, port 8443)"),
       Flag("admin", "HOST:PORT", "where faults are armed (default: the server's host, port 8080)"),
+      Flag("websocket", nil, "streams over WebSocket, at the host and port of --https"),
       Flag("project", "ID", "project of the devices (default: that of the credentials)"),
       Flag("ca", "FILE", "certificates to believe, or system (default: ca.pem of the credentials)"),
       Flag("duration", "TIME", "how long, as 10, 30s or 2m (default 10)"),
@@ -47,6 +48,7 @@ struct LoadCommand: Subcommand {
   private let settings: StreamSettings
   private let https: Endpoint
   private let admin: Endpoint
+  private let isWebSocket: Bool
   private let project: String?
   private let trust: String?
   private let scenario: LoadScenario
@@ -61,6 +63,7 @@ struct LoadCommand: Subcommand {
       arguments.text("https", default: settings.endpoint.host), defaultPort: 8443, flag: "https")
     admin = try Endpoint(
       arguments.text("admin", default: settings.endpoint.host), defaultPort: 8080, flag: "admin")
+    isWebSocket = arguments.has("websocket")
     project = arguments.text("project")
     trust = arguments.text("ca")
     scenario = try Self.scenario(arguments)
@@ -140,8 +143,10 @@ struct LoadCommand: Subcommand {
     }
     let identity = try settings.identity()
     let context = try makeContext()
+    let endpoint = isWebSocket ? https : settings.endpoint
     let server = LeanServer(
-      host: settings.endpoint.host, port: settings.endpoint.port, context: context, timeout: .seconds(30))
+      host: endpoint.host, port: endpoint.port, context: context,
+      webSocketPath: isWebSocket ? "/xmpp" : nil, timeout: .seconds(30))
     var armer: FaultArmer?
     if scenario.needsAdministration {
       armer = try await FaultArmer(admin, key: try settings.credentials.key("admin-key"))
@@ -156,7 +161,7 @@ struct LoadCommand: Subcommand {
     let run = LoadRun(scenario, setup)
     do {
       if let book { try await subscribe(run, identities, book, console) }
-      console.say(Self.opening(scenario, settings.endpoint))
+      console.say(Self.opening(scenario, endpoint))
       let signals = Signals([SIGINT, SIGTERM]) { _ in
         console.say("Stopping: what is under way is awaited.")
         run.stop()
@@ -171,7 +176,7 @@ struct LoadCommand: Subcommand {
       _ = await armer?.end()
       try? await leave(identities, registers ? book : nil, console)
       if let fault = error as? LoadFault {
-        throw CommandFault(.cannotConnect, "\(settings.endpoint): \(fault.description)")
+        throw CommandFault(.cannotConnect, "\(endpoint): \(fault.description)")
       }
       throw error
     }
@@ -181,7 +186,7 @@ struct LoadCommand: Subcommand {
     let path = trust ?? settings.credentials.caFile
     do {
       var options = TLSClientOptions(trust: path == "system" ? .system : .files([path]))
-      options.protocols = ["xmpp-client"]
+      options.protocols = [isWebSocket ? "http/1.1" : "xmpp-client"]
       return try TLSContext(client: options)
     } catch {
       throw CommandFault(.cannotConnect, "\(path): \(error)")

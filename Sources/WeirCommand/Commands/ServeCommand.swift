@@ -23,7 +23,9 @@ struct ServeCommand: Subcommand {
     Flag("drain-seconds", "N", "how long a drain may take (default 10)"),
     Flag("limits", "SET", "default, published (the numbers of Google's pages, rates too) or off (no rates)"),
     Flag("limit", "NAME=N", "sets a limit; may be repeated. --limit help lists them"),
-    Flag("test-mode", nil, "accepts any bearer token; for tests of senders only"),
+    Flag("web-origin", "ORIGIN", "lets pages of that origin open WebSockets; may be repeated, * is any"),
+    Flag("see-other-uri", "URI", "where WebSocket clients are told to go in a drain"),
+    Flag("test-mode", nil, "accepts any bearer token and opens a WebSocket /echo; for tests only"),
     Flag("log-level", "LEVEL", "trace, debug, info, warning, error or off (default info)"),
     Flag("log-json", nil, "log lines as JSON objects"),
     Flag("print-config", nil, "prints the settings that would be used, and exits"),
@@ -54,6 +56,8 @@ struct ServeCommand: Subcommand {
     configuration.registrationOrigin = arguments.text("registration-origin", default: "*")
     configuration.drainDeadline = .seconds(
       try arguments.number("drain-seconds", default: 10, in: 1...3600))
+    configuration.webOrigins = Set(arguments.all("web-origin"))
+    configuration.seeOtherURI = arguments.text("see-other-uri")
     configuration.acceptsAnyBearer = arguments.has("test-mode")
     configuration.logLevel = arguments.text("log-level", default: configuration.logLevel)
     configuration.logJSON = arguments.has("log-json")
@@ -134,6 +138,7 @@ struct ServeCommand: Subcommand {
       .init("sender-id", .string(String(configuration.senderID))),
       .init("registration-origin", .string(configuration.registrationOrigin)),
       .init("drain-seconds", .number(configuration.drainDeadline.components.seconds)),
+      .init("web-origin", .array(configuration.webOrigins.sorted().map { .string($0) })),
       .init("test-mode", .bool(configuration.acceptsAnyBearer)),
       .init("log-level", .string(configuration.logLevel)), .init("log-json", .bool(configuration.logJSON)),
     ]

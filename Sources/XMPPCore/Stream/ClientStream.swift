@@ -1,6 +1,6 @@
 package import Bytes
 package import Seams
-import XMLCore
+package import XMLCore
 
 /// The opening side of one XMPP stream: the counterpart of ``ServerStream``, for app servers and devices.
 ///
@@ -93,6 +93,11 @@ package final class ClientStream {
     offset = chunk.count
     return nil
   }
+
+  /// Stanzas taken so far, and whether another has begun: for a transport that has one in each message.
+  package var stanzaCount: UInt32 { framer.stanzaCount }
+  package var isMidStanza: Bool { framer.isMidItem }
+  package var xmlLimits: XMLLimits { framer.limits }
 
   /// Tells that bytes went out, for the keepalive.
   ///

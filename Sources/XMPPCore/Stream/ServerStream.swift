@@ -113,6 +113,11 @@ package final class ServerStream {
     }
   }
 
+  /// Stanzas taken so far, and whether another has begun: for a transport that has one in each message.
+  package var stanzaCount: UInt32 { framer.stanzaCount }
+  package var isMidStanza: Bool { framer.isMidItem }
+  package var xmlLimits: XMLLimits { framer.limits }
+
   /// Tells that bytes went out, for the keepalive.
   ///
   /// Once a round is enough.
