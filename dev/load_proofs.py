@@ -110,7 +110,8 @@ class Server:
     def _watch(self):
         """Every second: memory, and the longest time in which a loop was busy."""
         while True:
-            sample = {"at": time.monotonic(), "resident_kib": self.resident_kib(), "stall_ms": 0.0}
+            sample = {"at": time.monotonic(), "resident_kib": self.resident_kib(), "cpu": self.cpu_seconds(),
+                      "stall_ms": 0.0}
             try:
                 rounds = re.findall(r"^weir_loop_longest_round_seconds\{.*?\} (\S+)$", self._metrics(), re.M)
                 sample["stall_ms"] = max(map(float, rounds), default=0.0) * 1000
@@ -169,7 +170,9 @@ def many_devices(count):
         def each(second):
             now = time.monotonic()
             if second["phase"] == "connecting" and not seen["before"]:
-                seen.update(before=server.resident_kib(), cpu=server.cpu_seconds(), begun=now)
+                # The first line comes a second after the first connection was begun.
+                quiet = [s for s in server.samples if s["at"] <= now - 1] or server.samples
+                seen.update(before=quiet[-1]["resident_kib"], cpu=quiet[-1]["cpu"])
             if second["connected"] == count and seen["full"] is None:
                 seen.update(full=now, full_kib=server.resident_kib(), full_cpu=server.cpu_seconds())
                 print(f"all {count} connected after {second['second']} s")

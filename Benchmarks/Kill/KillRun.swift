@@ -28,6 +28,7 @@ struct KillRun {
     shim_line_buffer_stdout()
     var runs = 20
     var rate = 6_000
+    var bulkRate: Int?
     var devices = 100
     var seed = UInt64.random(in: 1...9_999)
     var (bulk, serverKills, senderKills) = (0, 3, 2)
@@ -35,7 +36,7 @@ struct KillRun {
     while let word = words.popFirst(), let value = words.popFirst().flatMap({ Int($0) }) {
       switch word {
       case "--runs": runs = value
-      case "--rate": rate = value
+      case "--rate": (rate, bulkRate) = (value, value)
       case "--devices": devices = value
       case "--bulk": bulk = value
       case "--server-kills": serverKills = value
@@ -49,7 +50,8 @@ struct KillRun {
     print("seed \(seed)")
     if bulk > 0 {
       let job = BulkJob(
-        messages: bulk, devices: devices, serverKills: serverKills, senderKills: senderKills, seed: seed)
+        messages: bulk, devices: devices, serverKills: serverKills, senderKills: senderKills, seed: seed,
+        rate: bulkRate)
       do { exit(try await job.perform() ? 0 : 1) } catch {
         print("kill-run: \(error)")
         exit(1)

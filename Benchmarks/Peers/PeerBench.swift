@@ -134,8 +134,12 @@ struct PeerBench {
     let latency = try await load.loop.perform { load.latency.snapshot() }
     row.latency = [0.5, 0.99, 0.999].map { Double(latency.quantile($0) ?? 0) / 1e6 }
     try await load.stopSending()
-    try await load.wait(for: "the last deliveries") {
-      load.delivered.load(ordering: .relaxed) >= load.acked.load(ordering: .relaxed)
+    // Not every server delivers what it acked, even undisturbed.
+    let deadline = ContinuousClock.now + .seconds(10)
+    func missing() -> Int { load.acked.load(ordering: .relaxed) - load.delivered.load(ordering: .relaxed) }
+    while missing() > 0, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(50)) }
+    if missing() > 0 {
+      print("\(row.kind.title): \(missing()) acked messages did not come to connected devices within 10 s")
     }
     try await load.closeSenders()
   }

@@ -34,7 +34,10 @@ final class PeerLoad: @unchecked Sendable {
   let acked = Atomic<Int>(0)
   let delivered = Atomic<Int>(0)
 
+  /// Numbers of one sender, and of one of its turns: no number comes twice in a run.
   private static let perSender = 100_000_000
+  private static let perTurn = 10_000_000
+  private var turn = -1
 
   init(_ address: PeerAddress, devices: Int, make: @escaping Make) throws {
     self.address = address
@@ -71,7 +74,8 @@ final class PeerLoad: @unchecked Sendable {
     let before = ready.load(ordering: .relaxed)
     try await loop.perform { [self] in
       senders = (0..<count).map { open(.sender($0)) }
-      next = Array(repeating: 0, count: count)
+      turn += 1
+      next = Array(repeating: turn * Self.perTurn, count: count)
       marks = Array(repeating: [], count: count)
     }
     try await wait(for: "senders to connect") { [self] in ready.load(ordering: .relaxed) >= before + count }
@@ -133,7 +137,8 @@ final class PeerLoad: @unchecked Sendable {
   }
 
   private func mark(_ number: Int, _ change: (inout UInt8) -> Void) {
-    let (sender, place) = number.quotientAndRemainder(dividingBy: Self.perSender)
+    let sender = number / Self.perSender
+    let place = number % Self.perSender - turn * Self.perTurn
     guard marks.indices.contains(sender), marks[sender].indices.contains(place) else { return }
     change(&marks[sender][place])
   }

@@ -51,9 +51,15 @@ class PeerWire {
 
   /// The number behind `#n` in a payload.
   static func number(in bytes: UnsafeRawBufferPointer) -> Int? {
-    guard let base = bytes.baseAddress, let found = memchr(base, 0x23, bytes.count) else { return nil }
-    let at = UnsafeRawPointer(found) - base
-    guard at + 1 < bytes.count, bytes[at + 1] == 0x6E else { return nil }
+    guard let base = bytes.baseAddress else { return nil }
+    var at = 0
+    while true {
+      guard at < bytes.count, let found = memchr(base + at, 0x23, bytes.count - at) else { return nil }
+      at = UnsafeRawPointer(found) - base
+      // Binary fields before the payload may hold the first of the two.
+      if at + 1 < bytes.count, bytes[at + 1] == 0x6E { break }
+      at += 1
+    }
     var value = 0
     var place = at + 2
     while place < bytes.count, bytes[place] >= 0x30, bytes[place] <= 0x39 {
