@@ -5,18 +5,21 @@ OUT    ?= ./certs
 SECONDS_PER_FUZZ ?= 20
 FILTER ?=
 RUNS   ?= 20
+MESSAGES ?= 1000000
+PEERS  ?=
+MINUTES ?= 60
+DEVICES ?=
 SEED   ?=
 SEEDS  ?= 1...200
-DEVICES ?= 5000
 CANARIES := store-forgets device-forgets server-forgets
 # Programs that show a progress bar or ask look at this; the continuous integration sets CI=true.
 export NO_COLOR := $(if $(CI),1,$(NO_COLOR))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-rest fmt lint tidy demo bench storm durability simulate canaries certs docs fuzz tsan asan release clean
+.PHONY: help run test check check-rest fmt lint tidy demo bench durability bulk-kills bench-peers soak many-devices storm simulate canaries certs docs fuzz tsan asan release clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Build the server and run it on ./weir-data (DATA=DIR)
 	@dev/deps.sh run
@@ -64,7 +67,7 @@ storm: ## Have thousands of devices on WebSockets come and go at once, with a ve
 	@dev/deps.sh run
 	swift build -c release --product weir
 	swift build -c release --product stream-bench
-	.build/release/stream-bench --storm $(DEVICES)
+	.build/release/stream-bench --storm $(or $(DEVICES),5000)
 
 simulate: ## Run seeds of the whole system on a virtual clock, each twice (SEEDS=1...200, or SEED=n for a trace)
 	@dev/deps.sh run
@@ -81,6 +84,28 @@ durability: ## Kill the server with SIGKILL at random points under load and comp
 	swift build -c release --product weir
 	swift build -c release --product kill-run
 	.build/release/kill-run --runs $(RUNS)
+
+bulk-kills: ## Send a million messages by weir bulk while server and sender are killed (MESSAGES=1000000)
+	@dev/deps.sh run
+	swift build -c release --product weir
+	swift build -c release --product kill-run
+	.build/release/kill-run --bulk $(MESSAGES) --devices 500
+
+bench-peers: ## Run the same load on Weir, Prosody, ejabberd and Mosquitto (PEERS='--smoke', '--only weir,mosquitto')
+	@dev/deps.sh peers
+	swift build -c release --product weir
+	swift build -c release --product peer-bench
+	.build/release/peer-bench $(PEERS)
+
+soak: ## Run a server under half of its load with churn and watch its memory (MINUTES=60)
+	@dev/deps.sh run
+	swift build -c release --product weir
+	@dev/load_proofs.py soak $(MINUTES)
+
+many-devices: ## Connect 18,000 TLS devices, kill the server, and see all of them back (DEVICES=18000)
+	@dev/deps.sh run
+	swift build -c release --product weir
+	@dev/load_proofs.py many-devices $(or $(DEVICES),18000)
 
 certs: ## Make a development CA and a server certificate in ./certs (OUT=DIR)
 	@dev/deps.sh run

@@ -154,9 +154,16 @@ let package = Package(
         "CLinux",
       ], path: "Benchmarks/Device"),
     program(
+      "peer-bench",
+      [
+        "LoadGenerator", "Connections", "DeviceRuntime", "EventLoops", "JSONCore", "TLSCore", "Telemetry",
+        "Bytes", "Seams", "CLinux",
+      ], path: "Benchmarks/Peers"),
+    program(
       "kill-run",
       [
-        "TestKit", "StreamClient", "DeviceRuntime", "Connections", "DeliveryCore", "EventLoops", "TLSCore",
+        "TestKit", "JSONCore", "StreamClient", "DeviceRuntime", "Connections", "DeliveryCore", "EventLoops",
+        "TLSCore",
         "PushModel", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Kill"),
 

@@ -16,10 +16,13 @@ final class Phones: DeviceEngineDelegate, @unchecked Sendable {
   private let context: TLSContext
   private let port: Int
   private let note: @Sendable (Int) -> Void
+  /// Message ids that each device remembers.
+  private let rememberedMax: Int
   private var engines: [DeviceEngine] = []
 
-  init(note: @escaping @Sendable (Int) -> Void, address: ServerAddress) throws {
+  init(note: @escaping @Sendable (Int) -> Void, address: ServerAddress, rememberedMax: Int = 100_000) throws {
     self.note = note
+    self.rememberedMax = rememberedMax
     port = address.xmpp
     context = try Device.Trust.file(address.certificateAuthority).makeContext(protocols: ["xmpp-client"])
     loop = EventLoop(name: "phones")
@@ -32,7 +35,7 @@ final class Phones: DeviceEngineDelegate, @unchecked Sendable {
         var configuration = Device.Configuration(port: port)
         configuration.reconnectWaitFirst = .milliseconds(50)
         configuration.reconnectWaitMax = .milliseconds(300)
-        configuration.rememberedMax = 100_000
+        configuration.rememberedMax = rememberedMax
         let endpoint = try configuration.makeEndpoint(for: device, context: context)
         let line = ClientLine(
           on: loop, settings: configuration.machineSettings, seed: .random(in: .min ... .max)

@@ -20,6 +20,7 @@ final class Generator: @unchecked Sendable {
   /// Part of message ids, so that no shape repeats those of the one before.
   private var shape = 0
   private var tokens: [[UInt8]] = []
+  private var targets = Int.max
   private let ready = Atomic<Int>(0)
   private let trouble = Mutex<String?>(nil)
   private(set) var latency = Histogram()
@@ -140,15 +141,18 @@ final class Generator: @unchecked Sendable {
     message.append("-")
     message.append(decimal: Int64(number))
     message.append("\",\"to\":\"")
-    message.append(tokens[(sender.number &* 7919 &+ number) % tokens.count])
+    message.append(tokens[(sender.number &* 7919 &+ number) % min(tokens.count, targets)])
     message.append(Self.payload)
     sender.sentAt[number] = loop.time.moment.ns
     message.bytes.withUnsafeBytes { sender.stream.send($0) }
   }
 
   /// Fills every sender's window; each answer then sends the next message.
-  func start(window: Int) async throws {
+  ///
+  /// - Parameter targets: Of the devices only the first ones get messages.
+  func start(window: Int, targets: Int = .max) async throws {
     try await loop.perform { [self] in
+      self.targets = targets
       for sender in senders {
         sender.isSending = true
         for _ in 0..<window { send(sender) }

@@ -3,12 +3,11 @@ package import Telemetry
 
 /// What a loop did, readable from any thread.
 ///
-/// The loop's thread alone writes, except for the reset of `longestRoundNs`.
+/// The loop's thread alone writes.
 package final class LoopStatistics: Sendable {
   private let roundCount = Atomic<UInt64>(0)
   private let wakeUpCount = Atomic<UInt64>(0)
   private let longest = Atomic<Int64>(0)
-  private let longestEver = Atomic<Int64>(0)
   private let stallCount = Atomic<UInt64>(0)
 
   /// A round that takes longer is a stall: whoever waits for the loop notices.
@@ -25,11 +24,8 @@ package final class LoopStatistics: Sendable {
   /// Times another thread woke the loop; many messages share one.
   package var wakeUps: UInt64 { wakeUpCount.load(ordering: .relaxed) }
 
-  /// The longest round since the last call, in nanoseconds: the time during which the loop answered nobody else.
-  package func takeLongestRoundNs() -> Int64 { longest.exchange(0, ordering: .relaxed) }
-
-  /// The longest round of all, in nanoseconds.
-  package var longestRoundNs: Int64 { longestEver.load(ordering: .relaxed) }
+  /// The longest round, in nanoseconds: the time during which the loop answered nobody else.
+  package var longestRoundNs: Int64 { longest.load(ordering: .relaxed) }
 
   /// Rounds that took longer than ``stallNs``.
   package var stalls: UInt64 { stallCount.load(ordering: .relaxed) }
@@ -45,7 +41,6 @@ package final class LoopStatistics: Sendable {
   func roundTook(ns: Int64) {
     roundNs.record(UInt64(clamping: ns))
     if ns > longest.load(ordering: .relaxed) { longest.store(ns, ordering: .relaxed) }
-    if ns > longestEver.load(ordering: .relaxed) { longestEver.store(ns, ordering: .relaxed) }
     if ns > Self.stallNs { stallCount.store(stallCount.load(ordering: .relaxed) &+ 1, ordering: .relaxed) }
   }
 }

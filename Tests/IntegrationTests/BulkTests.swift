@@ -125,8 +125,8 @@ import Testing
   @Test func aDryRunNeedsNoServer() async throws {
     let directory = try TemporaryDirectory()
     let file = directory.path + "/people.csv"
-    let token = String(repeating: "A", count: 22) + ":APA91b" + String(repeating: "A", count: 43)
-    try "token,name\n\(token),Ann\n\(token)\n".write(toFile: file, atomically: true, encoding: .utf8)
+    let token = String(repeating: "d", count: 22) + ":APA91b" + String(repeating: "t", count: 43)
+    try "token,name\n\(token),Ann\nt-2\n".write(toFile: file, atomically: true, encoding: .utf8)
     let child = try ChildProcess(
       try ServerProcess.findExecutable(),
       [

@@ -92,11 +92,13 @@ struct AdminAPI: Sendable {
       registrations.set(Int64(counts[StoreTable.registrations.rawValue] ?? 0))
     }
     residentBytes.set(ProcessFigures.residentBytes)
+    processorTime.set(ProcessFigures.processorNs)
   }
 
   let storedMessages: Gauge
   let registrations: Gauge
   let residentBytes: Gauge
+  let processorTime: Gauge
 
   init(context: ServerContext, drain: @escaping @Sendable () -> Void) {
     self.context = context
@@ -104,6 +106,7 @@ struct AdminAPI: Sendable {
     storedMessages = context.metrics.gauge(.storedMessages)
     registrations = context.metrics.gauge(.registrations)
     residentBytes = context.metrics.gauge(.residentBytes)
+    processorTime = context.metrics.gauge(.processorTime)
     context.metrics.gauge(.startTime).set(context.time.wall.ms / 1000)
   }
 

@@ -51,12 +51,13 @@ package enum MetricName: String, Sendable, CaseIterable {
   // Process
   case logLinesLost = "log_lines_lost_total"
   case residentBytes = "process_resident_memory_bytes"
+  case processorTime = "process_cpu_seconds"
   case startTime = "process_start_time_seconds"
   case buildInfo = "build_info"
 
   package enum Kind: String, Sendable { case counter, gauge, histogram }
 
-  /// What one step of a recorded histogram value is, and so how it is shown.
+  /// What one step of a recorded value is, and so how it is shown.
   package enum Unit: Sendable {
     /// Shown as it is.
     case one
@@ -76,7 +77,8 @@ package enum MetricName: String, Sendable, CaseIterable {
       .storeFaults, .loopStalls, .logLinesLost:
       .counter
     case .pendingMessages, .connections, .streams, .draining, .mailboxDepth, .storeQueueDepth,
-      .storedMessages, .registrations, .residentBytes, .loopLongestRoundSeconds, .startTime, .buildInfo:
+      .storedMessages, .registrations, .residentBytes, .loopLongestRoundSeconds, .startTime, .buildInfo,
+      .processorTime:
       .gauge
     case .acceptSeconds, .deliverySeconds, .handshakeSeconds, .httpSeconds, .loopRoundSeconds,
       .storeBatchRows, .storeCommitSeconds:
@@ -87,7 +89,7 @@ package enum MetricName: String, Sendable, CaseIterable {
   package var unit: Unit {
     switch self {
     case .acceptSeconds, .deliverySeconds, .handshakeSeconds, .httpSeconds, .loopRoundSeconds,
-      .storeCommitSeconds:
+      .storeCommitSeconds, .processorTime:
       .nanoseconds
     default: .one
     }
@@ -117,7 +119,7 @@ package enum MetricName: String, Sendable, CaseIterable {
       .draining,
       .storeBatchRows,
       .storeCommitSeconds, .storeWritesElided, .storedMessages, .registrations, .logLinesLost,
-      .residentBytes, .startTime:
+      .residentBytes, .processorTime, .startTime:
       []
     }
   }
@@ -161,6 +163,7 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .registrations: "Active registrations."
     case .logLinesLost: "Log lines that the output did not take."
     case .residentBytes: "Resident memory."
+    case .processorTime: "Processor time used, of the user and the system."
     case .startTime: "Start of the process, in seconds since 1970-01-01 UTC."
     case .buildInfo: "Always 1; the label tells the version."
     }

@@ -105,7 +105,9 @@ package final class Metrics: Sendable {
       text.header(name)
       for row in rows.sorted(by: { $0.labels.lexicographicallyPrecedes($1.labels) }) {
         switch name.kind {
-        case .counter, .gauge: text.sample(name, row.labels, Self.sum(row.cells))
+        case .counter, .gauge:
+          let sum = Self.sum(row.cells)
+          text.sample(name, row.labels, name.unit == .nanoseconds ? sum / 1e9 : sum)
         case .histogram: text.histogram(name, row.labels, Self.merge(row.cells))
         }
       }
