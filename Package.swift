@@ -27,7 +27,7 @@ func tests(_ name: String, _ dependencies: [String], resources: [Resource]? = ni
     swiftSettings: strict)
 }
 
-/// What the console is made of; see docs/decisions/0025-console-without-a-framework.md.
+/// What the console is made of; see docs/decisions/0026-console-without-a-framework.md.
 let consoleFiles = [
   "api.js",
   "app.js",

@@ -42,8 +42,18 @@ import Testing
   }
 }
 
-/// The demo page in a real browser.
+/// The server's pages in a real browser.
 @Suite(.serialized) struct BrowserTests {
+  @Test func everyViewOfTheConsoleWorksByMouseAndKeys() async throws {
+    try await TestServer.run { server in
+      let directory = try TemporaryDirectory()
+      let browser = try ClientScript.consolePage.start(
+        [ClientScript.package + "/artifacts"], against: server, errors: directory.path + "/errors")
+      let (code, text) = try await browser.waitForExit(within: .seconds(240))
+      #expect(code == 0 && text.hasSuffix("ok\n"), "\(text)\(browser.errorText.suffix(4_000))")
+    }
+  }
+
   @Test func aBrowserPageIsADeviceAndLivesThroughARestart() async throws {
     let server = try await ServerProcess.start()
     let directory = try TemporaryDirectory()

@@ -108,14 +108,16 @@ final class BorrowedSender: SenderStream {
   private unowned let shard: Shard
   private let project: Project
   private let reference: StreamRef
-  private var done: ((JSONValue) -> Void)?
+  private var done: ((JSONValue?) -> Void)?
   private var messageID = ""
   private var target = ""
   private var canonical: String?
   private var received = Moment(ns: 0)
+  /// What a test asked for.
+  private var fault: ArmedFault?
 
-  /// - Parameter done: Gets the payload that the stream would be written.
-  init(_ shard: Shard, _ project: Project, _ done: @escaping (JSONValue) -> Void) {
+  /// - Parameter done: Gets the payload that the stream would be written; nil when a fault keeps it back.
+  init(_ shard: Shard, _ project: Project, _ done: @escaping (JSONValue?) -> Void) {
     self.shard = shard
     self.project = project
     self.done = done
@@ -148,6 +150,12 @@ final class BorrowedSender: SenderStream {
     if let wait = sender.rates.messages?.take(now: shard.now) {
       return nack(
         .serviceUnavailable, "The project's messages of this minute are used up".retry(after: wait))
+    }
+    if shard.faults.isArmed {
+      fault = shard.faults.next(sender: project.sender, token: target)
+      if case .nack(let code) = fault?.kind {
+        return nack(code, "A fault that a test asked for".retry(fault?.retryAfter))
+      }
     }
     guard case .token(let place) = draft.target else {
       return shard.sendToTarget(draft, text, sender: sender, origin: Origin(stream: reference, slot: 0))
@@ -211,10 +219,25 @@ final class BorrowedSender: SenderStream {
   }
 
   func answered(_ slot: UInt32, _ answer: Answer) {
+    guard let fault else { return tell(answer) }
+    self.fault = nil
+    let told: Answer?
+    switch fault.kind {
+    case .dropAck, .cut, .halfOpen: told = nil
+    case .unavailable:
+      told = .nack(.serviceUnavailable, "A fault that a test asked for".retry(fault.retryAfter))
+    case .nack, .drain, .delay: told = answer
+    }
+    guard fault.delayMs > 0 else { return tell(told) }
+    shard.after(.milliseconds(fault.delayMs)) { _ in self.tell(told) }
+  }
+
+  private func tell(_ answer: Answer?) {
     guard let done else { return }
     self.done = nil
     shard.senderStreams[reference.stream] = nil
     shard.counters.acceptNs.record(shard.now - received)
+    guard let answer else { return done(nil) }
     var payload: [JSONValue.Member] = [
       .init("from", .string(target)), .init("message_id", .string(messageID)),
     ]

@@ -18,7 +18,8 @@ final class ConsoleHub {
   private static let fanoutsBack: Int64 = 3_600_000
 
   private unowned let worker: LoopWorker
-  private let period: Duration
+  /// Of the seconds; a test makes them short.
+  var period: Duration
   private(set) var feeds: [ObjectIdentifier: ConsoleFeed] = [:]
   private var figures = ConsoleFigures()
   private var timer: LoopTimer?

@@ -14,7 +14,7 @@ struct ConsoleSteps: Sendable {
   var leftOut = 0
 
   /// Steps of one second, of each loop.
-  static let stepsMax = 60
+  static let stepsMax = 100
   /// Steps of one second, of all loops together.
   static let shownMax = 200
   /// Steps that one look goes back over; a loop takes about a third of a millisecond for them.

@@ -115,7 +115,7 @@ addEventListener("unhandledrejection", ({ reason }) => { if (reason instanceof R
 
 // Colours
 
-const THEMES = { auto: "Auto", light: "Light", dark: "Dark" };
+const THEMES = { auto: "◐ Auto", light: "○ Light", dark: "● Dark" };
 function colour(name) {
   if (name === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = name;

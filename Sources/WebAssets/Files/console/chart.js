@@ -2,7 +2,8 @@
 
 import { h, s } from "./dom.js";
 
-const WINDOW_MS = 120000;
+const WINDOW_MAX_MS = 120000;
+const WINDOW_MIN_MS = 30000;
 const HEIGHT = 190;
 const MARGIN = { top: 10, right: 12, bottom: 22, left: 52 };
 
@@ -10,7 +11,7 @@ const MARGIN = { top: 10, right: 12, bottom: 22, left: 52 };
 const cursor = new EventTarget();
 let looked = null;
 function look(back) {
-  looked = back === null ? null : Math.max(0, Math.min(WINDOW_MS, back));
+  looked = back === null ? null : Math.max(0, Math.min(WINDOW_MAX_MS, back));
   cursor.dispatchEvent(new Event("moved"));
 }
 
@@ -27,8 +28,8 @@ function niceSteps(largest) {
  * series, its values, with null where there is none. `scale` is "linear" or "log" (for times in µs).
  */
 export class LineChart {
-  constructor({ title, about, unit, series, format, scale = "linear", area = false }) {
-    Object.assign(this, { title, unit, series, format, scale, area, times: [], lines: series.map(() => []) });
+  constructor({ title, about, unit, series, format, ticks, scale = "linear", area = false }) {
+    Object.assign(this, { title, unit, series, format, ticks, scale, area, window: WINDOW_MIN_MS, times: [], lines: series.map(() => []) });
     this.svg = s("svg", { class: "chart", role: "img", tabindex: "0" });
     this.readings = series.map(() => h("b", {}, "–"));
     this.moment = h("span", { class: "moment" });
@@ -42,7 +43,7 @@ export class LineChart {
     const move = (event) => {
       const box = this.svg.getBoundingClientRect();
       const inside = (event.clientX - box.left - MARGIN.left) / (this.width - MARGIN.left - MARGIN.right);
-      look(inside < 0 || inside > 1 ? null : (1 - inside) * WINDOW_MS);
+      look(inside < 0 || inside > 1 ? null : (1 - inside) * this.window);
     };
     this.svg.addEventListener("pointermove", move);
     this.svg.addEventListener("pointerdown", move);
@@ -82,18 +83,23 @@ export class LineChart {
   draw() {
     const { width, svg, times } = this;
     const now = times.at(-1) ?? 0, inner = width - MARGIN.left - MARGIN.right, tall = HEIGHT - MARGIN.top - MARGIN.bottom;
-    const x = (back) => MARGIN.left + (1 - back / WINDOW_MS) * inner;
-    const from = times.findIndex((at) => now - at <= WINDOW_MS);
+    // The window grows with what there is to show.
+    const window = this.window = Math.min(WINDOW_MAX_MS, Math.max(WINDOW_MIN_MS, now - (times[0] ?? now)));
+    const x = (back) => MARGIN.left + (1 - back / window) * inner;
+    const from = times.findIndex((at) => now - at <= window);
     const shownTimes = from < 0 ? [] : times.slice(from), shown = this.lines.map((line) => (from < 0 ? [] : line.slice(from)));
     const { steps, place } = this.#axis(shown);
     const y = (value) => MARGIN.top + (1 - place(value)) * tall;
     const parts = [];
     for (const step of steps) {
       parts.push(s("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(step), y2: y(step) }),
-        s("text", { class: "tick", x: MARGIN.left - 8, y: y(step) + 4, "text-anchor": "end" }, this.format(step)));
+        s("text", { class: "tick", x: MARGIN.left - 8, y: y(step) + 4, "text-anchor": "end" }, (this.ticks ?? this.format)(step)));
     }
-    for (const [back, label] of [[120000, "2 min ago"], [60000, "1 min"], [0, "now"]]) {
-      parts.push(s("text", { class: "tick", x: x(back), y: HEIGHT - 5, "text-anchor": back === 0 ? "end" : back === WINDOW_MS ? "start" : "middle" }, label));
+    for (let back = 0; back <= window + 999; back += window > 60000 ? 30000 : 10000) {
+      if (x(back) < MARGIN.left - 1) continue;
+      const label = back === 0 ? "now" : back === 60000 ? "1 min ago" : back === 120000 ? "2 min ago" : `${back / 1000} s`;
+      const place = back === 0 ? "end" : x(back) < MARGIN.left + 20 ? "start" : "middle";
+      parts.push(s("text", { class: "tick", x: x(back), y: HEIGHT - 5, "text-anchor": place }, label));
     }
     this.series.forEach(({ color, dash }, index) => {
       let path = "", isOn = false, first = null, last = null;

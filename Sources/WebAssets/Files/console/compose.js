@@ -19,7 +19,7 @@ export function compose(query) {
   draft.id ||= newID();
   const json = h("textarea", { class: "code", name: "json", rows: 16, spellcheck: "false", "aria-label": "The JSON that is sent" });
   const fault = h("p", { class: "problem", role: "alert", hidden: true }), byHand = h("p", { class: "soft small", role: "status" });
-  const preview = h("div", { class: "phones" }), result = h("div", { class: "stack", "aria-live": "polite" });
+  const preview = h("div", { class: "phones" }), result = h("div", { class: "stack", "aria-live": "polite" }, h("p", { class: "soft calm" }, "What the sender is told stands here."));
 
   const check = (label, name) => h("label", { class: "check" }, h("input", { type: "checkbox", name, checked: Boolean(draft[name]) }), h("span", {}, label));
   const box = (label, name, more = {}, hint = null) => field(label, name, { value: draft[name] ?? "", ...more }, hint);
@@ -101,7 +101,7 @@ export function compose(query) {
   return {
     title: "Compose",
     element: h("div", { class: "stack" }, h("div", { class: "head" }, h("h1", {}, "Compose"), h("p", { class: "soft" }, "Sent in the name of the project, the way that its app server would.")),
-      h("div", { class: "halves" }, card("Message", form), h("div", { class: "stack" }, card("Its JSON", byHand, json, fault), card("Answer", result.childElementCount ? null : h("p", { class: "soft calm first" }, "What the sender is told stands here."), result))),
+      h("div", { class: "halves" }, card("Message", form), h("div", { class: "stack" }, card("Its JSON", byHand, json, fault), card("Answer", result))),
       card("How it looks, in the background", preview)),
   };
 }

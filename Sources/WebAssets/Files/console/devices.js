@@ -78,7 +78,7 @@ export function openDevice(token, changed = () => {}) {
     card("Handed to it of late", handed.messages.length || handed.waiting.length ? h("ul", { class: "plain" },
       handed.waiting.map((message) => entry(message, "stored")), handed.messages.toReversed().map(({ message, state, at }) => entry(message, state, at)))
       : h("p", { class: "soft calm" }, "Nothing is remembered.")),
-    card("Steps of its messages", timeline(sent.history.slice(-40).toReversed(), undefined)),
+    card("Steps of its messages", timeline(sent.history.slice(-40).toReversed())),
   ];
 
   const entry = (message, state, at = null) => h("li", {}, h("details", {},

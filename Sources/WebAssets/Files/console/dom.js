@@ -105,7 +105,8 @@ export async function copy(text) {
 export function toast(text, kind = "good") {
   const note = h("div", { class: `toast is-${kind}` }, text);
   $("toasts").append(note);
-  setTimeout(() => note.remove(), 5000);
+  while ($("toasts").childElementCount > 3) $("toasts").firstElementChild.remove();
+  setTimeout(() => note.remove(), kind === "bad" ? 8000 : 4000);
 }
 
 // Dialogs: modal, so that the browser keeps the focus inside and Escape closes them.

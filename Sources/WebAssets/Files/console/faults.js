@@ -6,8 +6,8 @@ import { ago, count, day } from "./format.js";
 import { projects } from "./shell.js";
 
 const KINDS = {
-  nack: "Nack: refuse the message with a code", drop_ack: "Drop the ack: take it and never answer", unavailable: "Unavailable: store it, then say 503",
-  cut: "Cut: take it, then cut the connection", drain: "Drain: take it, then drain its stream", half_open: "Half open: say and hear nothing any more", delay: "Delay the answer",
+  nack: "refuse with a code", drop_ack: "take it, never answer", unavailable: "store it, say 503", cut: "take it, cut off",
+  drain: "take it, drain", half_open: "fall silent", delay: "answer late",
 };
 const CODES = ["SERVICE_UNAVAILABLE", "INTERNAL_SERVER_ERROR", "DEVICE_MESSAGE_RATE_EXCEEDED", "TOPICS_MESSAGE_RATE_EXCEEDED", "DEVICE_UNREGISTERED", "BAD_REGISTRATION", "INVALID_JSON", "SENDER_ID_MISMATCH", "CONNECTION_DRAINING"];
 

@@ -22,6 +22,9 @@ export function micros(us) {
   return `${Math.round(us)} µs`;
 }
 
+/** A power of ten of µs, for an axis. */
+export const decade = (us) => (us >= 1e6 ? `${us / 1e6} s` : us >= 1e3 ? `${us / 1e3} ms` : `${us} µs`);
+
 export const bytes = (value) => value === null || value === undefined ? "–" : value >= 1e9 ? `${(value / 1e9).toFixed(2)} GB` : `${(value / 1e6).toFixed(0)} MB`;
 
 export function clock(at) {

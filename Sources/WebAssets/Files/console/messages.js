@@ -57,15 +57,16 @@ function historyOf(found) {
     found.fanout && h("dl", { class: "facts" }, Object.entries(found.fanout).filter(([, value]) => typeof value === "number" && value < 1e11).flatMap(([name, value]) => [h("dt", {}, name.replaceAll("_", " ")), h("dd", {}, count(value))])),
     timeline(found.history, first),
     ...(found.stored ?? []).map((stored) => h("p", { class: "soft small" }, `Stored: ${stored.bytes} bytes, ${stored.priority} priority, until ${day(stored.expires)}`)),
-    button("Look again", () => { document.querySelector("dialog[open]")?.close(); openHistory(found); }),
+    h("p", { class: "buttons" }, button("Look again", () => { document.querySelector("dialog[open]")?.close(); openHistory(found); })),
   ].filter(Boolean);
 }
 
-export function timeline(steps, first = steps[0]?.at) {
+/** Steps with what passed since `first`; null tells no such times. */
+export function timeline(steps, first = null) {
   if (!steps.length) return h("p", { class: "soft calm" }, "No step is remembered.");
   return h("ol", { class: "timeline" }, steps.map((step, index) => h("li", { class: `is-${step.state.startsWith("dropped") ? "dropped" : step.state}` },
     h("div", {}, statePill(step.state), h("small", { class: "soft" }, SAID[step.state] ?? "")),
-    h("time", { title: day(step.at) }, clock(step.at), index > 0 && first !== undefined ? h("b", {}, ` ${span(step.at - first)}`) : ""))));
+    h("time", { title: day(step.at) }, clock(step.at), index > 0 && first !== null ? h("b", {}, ` ${span(step.at - first)}`) : ""))));
 }
 
 export function messages() {
@@ -79,7 +80,8 @@ export function messages() {
   const trouble = h("p", { class: "problem", role: "alert", hidden: true });
   const note = h("p", { class: "soft small", role: "status" });
   const hold = button("Pause", () => { feed.hold(!feed.isHeld); }, "primary");
-  const rows = h("div", { class: "steps", role: "table", "aria-label": "Steps of messages, newest first", tabindex: "0" });
+  const rows = h("div", { role: "rowgroup" });
+  const heads = h("div", { class: "step heads", role: "row" }, [["time", "Time"], ["state", "State"], ["way", ""], ["message", "Message"], ["to", "Target"], ["sender", "Sender"]].map(([name, head]) => h("span", { class: name, role: "columnheader" }, head)));
   let timer = 0;
   form.addEventListener("input", () => {
     clearTimeout(timer);
@@ -117,7 +119,7 @@ export function messages() {
     title: "Messages",
     element: h("div", { class: "stack" }, h("div", { class: "head" }, h("h1", {}, "Messages"), hold),
       h("section", { class: "card flush", "aria-label": "Live tail" }, h("div", { class: "inset" }, form, trouble, note),
-        h("div", { class: "step heads", "aria-hidden": "true" }, ["Time", "State", "", "Message", "Target", "Sender"].map((head, index) => h("span", { class: ["time", "state", "way", "message", "to", "sender"][index] }, head))), rows),
+        h("div", { class: "steps", role: "table", "aria-label": "Steps of messages, newest first", tabindex: "0" }, heads, rows)),
       card("The history of one message", one)),
     leave() {
       feed.removeEventListener("steps", update);

@@ -3,7 +3,7 @@
 import { h, card, empty, pill } from "./dom.js";
 import { feed } from "./feed.js";
 import { LineChart, bars, shares, spark } from "./chart.js";
-import { bytes, count, micros, rate, uptime } from "./format.js";
+import { bytes, count, decade, micros, rate, uptime } from "./format.js";
 
 const sum = (object) => Object.values(object).reduce((total, value) => total + value, 0);
 const dropped = (states) => states.dropped_overflow + states.dropped_unregistered + states.dropped_offline;
@@ -29,20 +29,20 @@ export function overview() {
   const charts = {
     traffic: new LineChart({ title: "Messages a second", unit: "messages a second", format: count, area: true, series: [
       { name: "taken", color: 1 }, { name: "acked by devices", color: 3, dash: "6 3" }, { name: "upstream", color: 4, dash: "2 3" }, { name: "nacked", color: 2, dash: "8 3 2 3" }] }),
-    accept: new LineChart({ title: "Until the sender is answered", about: "From a message's arrival to its ack or nack.", unit: "time", format: micros, scale: "log", series: percentiles }),
-    delivery: new LineChart({ title: "Until the device has acked", about: "From handing it to the device's stream.", unit: "time", format: micros, scale: "log", series: percentiles }),
+    accept: new LineChart({ title: "Until the sender is answered", about: "From a message's arrival to its ack or nack.", unit: "time", format: micros, ticks: decade, scale: "log", series: percentiles }),
+    delivery: new LineChart({ title: "Until the device has acked", about: "From handing it to the device's stream.", unit: "time", format: micros, ticks: decade, scale: "log", series: percentiles }),
     streams: new LineChart({ title: "Connected", unit: "streams", format: count, area: true, series: [
       { name: "devices", color: 1 }, { name: "app servers", color: 2, dash: "6 3" }] }),
     queues: new LineChart({ title: "Queues", about: "What waits: for the disk, and for devices.", unit: "messages", format: count, area: true, series: [
       { name: "for the store's next batch", color: 1 }, { name: "in flight to devices", color: 3, dash: "6 3" }] }),
-    write: new LineChart({ title: "The store's batches", about: "From handing a batch over to its being durable.", unit: "time", format: micros, scale: "log", series: percentiles }),
+    write: new LineChart({ title: "The store's batches", about: "From handing a batch over to its being durable.", unit: "time", format: micros, ticks: decade, scale: "log", series: percentiles }),
   };
   const nacks = h("div"), ends = h("div"), store = h("dl", { class: "facts" });
   const waiting = empty("Waiting for the first figures", "They come once a second.");
   const body = h("div", { class: "stack", hidden: true },
     h("div", { class: "tiles" }, Object.values(tiles).map(({ element }) => element)),
     h("div", { class: "plots" }, charts.traffic.element, charts.accept.element, charts.delivery.element,
-      card("Nacks by code, since the start", nacks), card("How messages ended, since the start", ends), charts.streams.element, charts.queues.element, charts.write.element,
+      h("div", { class: "stack tight" }, card("How messages ended, since the start", ends), card("Nacks by code, since the start", nacks)), charts.streams.element, charts.queues.element, charts.write.element,
       card("In the store", store)));
 
   function update() {
@@ -60,7 +60,7 @@ export function overview() {
     tiles.delivered.set(rate(rates.delivered.at(-1)), rates.delivered, `${count(now.downstream.delivered)} since the start`);
     tiles.up.set(rate(rates.up.at(-1)), rates.up, `${count(now.upstream.accepted)} since the start`);
     tiles.nacks.set(rate(rates.nacked.at(-1)), rates.nacked, `${count(sum(now.nacks))} since the start`);
-    tiles.devices.set(count(now.devices), history.map(({ devices }) => devices), `of ${count(now.rows.devices ?? 0)}; ${count(now.app_servers)} app servers`);
+    tiles.devices.set(count(now.devices), history.map(({ devices }) => devices), `of ${count(now.rows.devices ?? 0)}; ${count(now.app_servers)} app ${now.app_servers === 1 ? "server" : "servers"}`);
     tiles.stored.set(count(now.rows.messages ?? 0), history.map(({ rows }) => rows.messages ?? 0), "messages");
     charts.traffic.update(times, [rates.down, rates.delivered, rates.up, rates.nacked]);
     for (const [name, figures] of [["accept", "accept_us"], ["delivery", "delivery_us"], ["write", "write_us"]]) {

@@ -3,7 +3,7 @@
 import { h } from "./dom.js";
 
 export const KINDS = [["ios", "iPhone"], ["android", "Android"], ["web", "Browser"]];
-export const APP_STATES = [["front", "App in front"], ["back", "In the background"], ["off", "Not running"]];
+export const APP_STATES = [["front", "in front"], ["back", "in the back"], ["off", "not running"]];
 
 const words = (key, args) => (key ? `⟨${key}${args?.length ? `: ${[args].flat().join(", ")}` : ""}⟩` : undefined);
 

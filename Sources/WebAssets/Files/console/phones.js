@@ -71,7 +71,7 @@ class Phone extends EventTarget {
       if (note.tag) this.notes = this.notes.filter(({ note: { tag } }) => tag !== note.tag);
       this.notes = [{ note, at: Date.now() }, ...this.notes].slice(0, KEPT_MAX);
     }
-    this.note(handed ?? "nothing", [message.notification?.title, Object.entries(message.data ?? {}).map(([name, value]) => `${name}=${value}`).join(", ")].filter(Boolean).join(" · ") || why, why);
+    this.note(handed ?? (note ? "shown" : "nothing"), [message.notification?.title, Object.entries(message.data ?? {}).map(([name, value]) => `${name}=${value}`).join(", ")].filter(Boolean).join(" · ") || why, why);
   }
 
   note(handed, text, why = "") {
@@ -89,7 +89,7 @@ function panel(phone) {
   const screen = h("div"), status = h("p", { class: "status" }), buttons = h("div", { class: "buttons" }), said = h("ul", { class: "plain said" });
   const draw = () => {
     const state = phone.device?.state;
-    screen.replaceChildren(frame(phone.kind, { isOn: phone.isOn, state: phone.state, badge: phone.badge, app: "Example", log: phone.log.filter(({ handed }) => handed !== "nothing").slice(0, 6),
+    screen.replaceChildren(frame(phone.kind, { isOn: phone.isOn, state: phone.state, badge: phone.badge, app: "Example", log: phone.log.filter(({ handed }) => handed !== "nothing" && handed !== "shown").slice(0, 6),
       notes: phone.notes.slice(0, 3).map(({ note }) => ({ note, when: "now" })) }));
     status.replaceChildren(pill(!phone.isOn ? "off" : state, state === "connected" ? "delivered" : phone.isOn ? "expired" : "stored"));
     buttons.replaceChildren(...(phone.isOn
