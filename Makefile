@@ -7,12 +7,13 @@ FILTER ?=
 RUNS   ?= 20
 SEED   ?=
 SEEDS  ?= 1...200
+DEVICES ?= 5000
 CANARIES := store-forgets device-forgets server-forgets
 # Programs that show a progress bar or ask look at this; the continuous integration sets CI=true.
 export NO_COLOR := $(if $(CI),1,$(NO_COLOR))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-rest fmt lint tidy demo bench durability simulate canaries certs docs fuzz tsan asan release clean
+.PHONY: help run test check check-rest fmt lint tidy demo bench storm durability simulate canaries certs docs fuzz tsan asan release clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +59,12 @@ bench: ## Measure a running server and the cores in a release build (BENCH='--sm
 	.build/release/stream-bench $(BENCH)
 	.build/release/stream-bench --http $(BENCH)
 	.build/release/weir-bench $(BENCH)
+
+storm: ## Have thousands of devices on WebSockets come and go at once, with a verdict (DEVICES=5000)
+	@dev/deps.sh run
+	swift build -c release --product weir
+	swift build -c release --product stream-bench
+	.build/release/stream-bench --storm $(DEVICES)
 
 simulate: ## Run seeds of the whole system on a virtual clock, each twice (SEEDS=1...200, or SEED=n for a trace)
 	@dev/deps.sh run

@@ -151,8 +151,8 @@ let package = Package(
     library(
       "LoadGenerator",
       [
-        "Connections", "EventLoops", "Telemetry", "TLSCore", "XMPPCore", "XMLCore", "PushXMPP",
-        "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
+        "Connections", "EventLoops", "Telemetry", "TLSCore", "WebSocketCore", "XMPPCore", "XMLCore",
+        "PushXMPP", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
 
     // Programs

@@ -22,6 +22,7 @@ step 'format' make --no-print-directory lint
 step 'documents' dev/docs.sh
 step 'release build' swift build -c release --product weir
 step 'benchmarks run' make --no-print-directory bench BENCH=--smoke
+step 'WebSocket storm' make --no-print-directory storm DEVICES="${DEVICES:-300}"
 step 'durability' make --no-print-directory durability RUNS="${RUNS:-5}"
 step 'simulation' make --no-print-directory simulate SEEDS="${SEEDS:-1...100}"
 step 'canaries' make --no-print-directory canaries

@@ -8,7 +8,7 @@ set -euo pipefail
 run_packages=(libuv1-dev libssl-dev libxml2-dev libhttp-parser-dev libnghttp2-dev zlib1g-dev libcurl4-openssl-dev
   libsqlite3-dev libdbus-1-dev pkg-config)
 # The last line: a desktop for the tests of notifications.
-test_packages=(python3 python3-venv openssl ca-certificates git curl nghttp2-client wrk chromium
+test_packages=(python3 python3-venv openssl ca-certificates git curl nghttp2-client wrk chromium libjs-strophe
   dunst xvfb xdotool dbus imagemagick fonts-dejavu-core)
 
 die() {

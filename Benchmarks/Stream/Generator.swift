@@ -47,24 +47,29 @@ final class Generator: @unchecked Sendable {
     try loop.start()
   }
 
-  private func server(_ port: UInt16) -> LeanServer {
-    LeanServer(host: "127.0.0.1", port: port, name: "localhost", context: context)
+  private func server(_ port: UInt16, isWebSocket: Bool = false) -> LeanServer {
+    LeanServer(
+      host: "127.0.0.1", port: port, name: "localhost", context: context,
+      webSocketPath: isWebSocket ? "/xmpp" : nil)
   }
 
-  func connectDevices(_ credentials: [Device.Credentials], port: UInt16) async throws {
+  /// - Parameter isWebSocket: The port is that of HTTPS.
+  func connectDevices(
+    _ credentials: [Device.Credentials], port: UInt16, isWebSocket: Bool = false
+  ) async throws {
     for start in stride(from: 0, to: credentials.count, by: 50) {
       let some = Array(credentials[start..<min(start + 50, credentials.count)])
       try await loop.perform { [self] in
-        for device in some { add(device, port) }
+        for device in some { add(device, port, isWebSocket) }
       }
       try await wait { [self] in ready.load(ordering: .relaxed) >= start + some.count }
     }
   }
 
-  private func add(_ device: Device.Credentials, _ port: UInt16) {
+  private func add(_ device: Device.Credentials, _ port: UInt16, _ isWebSocket: Bool) {
     let stream = LeanStream(
-      identity: device.deviceID, password: device.deviceSecret, server: server(port), scratch: scratch,
-      on: loop)
+      identity: device.deviceID, password: device.deviceSecret,
+      server: server(port, isWebSocket: isWebSocket), scratch: scratch, on: loop)
     stream.ready = { [self] _ in ready.wrappingAdd(1, ordering: .relaxed) }
     stream.failed = { [self] why in trouble.withLock { $0 = $0 ?? "a device: \(why)" } }
     var output = ByteWriter(capacity: 256)

@@ -59,6 +59,22 @@ import Testing
     }
   }
 
+  @Test func devicesOnWebSocketsThatComeAndGoLoseNothing() async throws {
+    try await TestServer.run { address in
+      let ended = try await load(
+        """
+        { duration: 3, settle: 40,
+          devices: { count: 60, connect_rate: 10000, away: "100ms", slow_readers: { count: 3 },
+            waves: [{ at: 1, share: 1 }, { at: 2, share: 1 }] },
+          arrivals: { constant: 200 }, upstream: 20 }
+        """, ["--websocket"], address)
+      #expect(ended.code == 0, "\(ended.summary.text) \(ended.errors)")
+      #expect(count(ended, "acked") > 300 && count(ended, "lost") == 0)
+      #expect(ended.seconds.reduce(0) { $0 + ($1["cuts"]?.int ?? 0) } > 60)
+      #expect(count(ended, "upstream_acked") == count(ended, "upstream_sent"))
+    }
+  }
+
   @Test func aLedgerThatMissesADeviceFails() async throws {
     try await TestServer.run { address in
       let ended = try await load(

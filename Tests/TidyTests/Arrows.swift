@@ -46,7 +46,7 @@ enum Arrows {
       "DeviceRuntime": client.union(["HTTPCore", "NotificationCore", "AppStorage", "Downloads"]),
       "DesktopNotifications": basics.union(["DeviceRuntime", "NotificationCore", "CDBus"]),
       // Lean streams, and load tests made of them: client side alone.
-      "LoadGenerator": client.union(["CLinux"]),
+      "LoadGenerator": client.union(["WebSocketCore", "CLinux"]),
       // Programs
       "WeirCommand": client.union([
         "ConnectionServer", "StreamClient", "LoadGenerator", "DeviceRuntime", "DesktopNotifications",

@@ -48,7 +48,12 @@ final class WebDoor: HTTPHandler {
   }
 
   func handle(_ request: HTTPRequest, on worker: LoopWorker, _ reply: HTTPReply) {
-    switch path(request.target) {
+    let path = path(request.target)
+    // An answer of success would open a tunnel.
+    if request.tunnel != nil, [.registrations, .console, .other].contains(path) {
+      return reply.send(HTTPResponse(status: 404))
+    }
+    switch path {
     case .xmpp:
       guard let (channel, unread) = upgrade(request, xmpp, reply) else { return }
       let webSocket = XMPPWebSocket(
@@ -58,7 +63,10 @@ final class WebDoor: HTTPHandler {
       let connection = XMPPConnection(worker: worker, channel: channel, webSocket: webSocket)
       if !unread.isEmpty { unread.withUnsafeBytes { connection.received($0) } }
     case .echo:
-      guard let echo else { return others.handle(request, on: worker, reply) }
+      guard let echo else {
+        if request.tunnel != nil { return reply.send(HTTPResponse(status: 404)) }
+        return others.handle(request, on: worker, reply)
+      }
       guard let (channel, unread) = upgrade(request, echo, reply) else { return }
       let connection = EchoConnection(worker: worker, channel: channel)
       if !unread.isEmpty { unread.withUnsafeBytes { connection.received($0) } }

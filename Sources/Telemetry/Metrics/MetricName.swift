@@ -35,6 +35,8 @@ package enum MetricName: String, Sendable, CaseIterable {
 
   // Loops
   case loopRoundSeconds = "loop_round_seconds"
+  case loopLongestRoundSeconds = "loop_longest_round_seconds"
+  case loopStalls = "loop_stalls_total"
   case mailboxDepth = "loop_mailbox_depth"
 
   // Store
@@ -71,10 +73,10 @@ package enum MetricName: String, Sendable, CaseIterable {
       .connectionsOpened,
       .connectionsClosed, .logins,
       .bytesReceived, .bytesSent, .stanzasReceived, .stanzasSent, .httpRequests, .storeWritesElided,
-      .storeFaults, .logLinesLost:
+      .storeFaults, .loopStalls, .logLinesLost:
       .counter
     case .pendingMessages, .connections, .streams, .draining, .mailboxDepth, .storeQueueDepth,
-      .storedMessages, .registrations, .residentBytes, .startTime, .buildInfo:
+      .storedMessages, .registrations, .residentBytes, .loopLongestRoundSeconds, .startTime, .buildInfo:
       .gauge
     case .acceptSeconds, .deliverySeconds, .handshakeSeconds, .httpSeconds, .loopRoundSeconds,
       .storeBatchRows, .storeCommitSeconds:
@@ -107,7 +109,7 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .stanzasReceived, .stanzasSent: ["kind"]
     case .httpRequests: ["route", "status"]
     case .httpSeconds: ["route"]
-    case .loopRoundSeconds, .mailboxDepth: ["loop"]
+    case .loopRoundSeconds, .loopLongestRoundSeconds, .loopStalls, .mailboxDepth: ["loop"]
     case .storeQueueDepth: ["shard"]
     case .storeFaults: ["fault"]
     case .buildInfo: ["version"]
@@ -147,6 +149,8 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .httpRequests: "HTTP requests answered, by route and status."
     case .httpSeconds: "From an HTTP request's last byte to its answer."
     case .loopRoundSeconds: "Busy time of one round of an event loop."
+    case .loopLongestRoundSeconds: "Longest round of an event loop since the start."
+    case .loopStalls: "Rounds of an event loop that took over 100 ms."
     case .mailboxDepth: "Commands waiting in a loop's mailbox."
     case .storeQueueDepth: "Writes waiting for the store."
     case .storeBatchRows: "Rows in one store transaction."

@@ -42,6 +42,11 @@ package final class Metrics: Sendable {
     return cell
   }
 
+  /// A histogram that someone else keeps.
+  package func reading(_ name: MetricName, _ labels: String..., from cell: Histogram) {
+    register(name, labels, .histogram, .histogram(cell))
+  }
+
   /// A counter or gauge that someone else keeps; `read` is called at each exposition, on its thread, and must
   /// neither block nor call into these metrics.
   package func reading(_ name: MetricName, _ labels: String..., read: @escaping @Sendable () -> Double) {
