@@ -83,7 +83,8 @@ struct AdminAPI: Sendable {
       return try await DeviceAdministration(context: context).upstream(path[1], request)
     case ("topics", _, _), ("users", _, _), ("groups", _, _), ("fanouts", _, _):
       return try await TargetAdministration(context: context).answer(path, request)
-    case ("projects", _, _), ("keys", _, _), ("tokens", _, _), ("messages", _, _), ("drain", _, _), ("send", 1, _),
+    case ("projects", _, _), ("keys", _, _), ("tokens", _, _), ("messages", _, _), ("drain", _, _),
+      ("send", 1, _),
       ("streams", _, _), ("devices", 3, _):
       return .methodNotAllowed("GET, POST or DELETE")
     default: return .notFound("There is nothing at this path.")

@@ -1,6 +1,6 @@
-import Seams
 import JSONCore
 import PushModel
+import Seams
 import Stores
 import Telemetry
 
@@ -33,7 +33,8 @@ struct ConsoleFigures: Sendable {
       .init("app_servers", Self.number(metrics.value(.streams, "app_server"))),
       .init("devices", Self.number(metrics.value(.streams, "device"))),
       .init("resident_bytes", .number(ProcessFigures.residentBytes)),
-      .init("receipts", value(.receipts)), .init("repeats", Self.number(metrics.value(.duplicates, "downstream"))),
+      .init("receipts", value(.receipts)),
+      .init("repeats", Self.number(metrics.value(.duplicates, "downstream"))),
       .init("writes_elided", value(.storeWritesElided)),
       .init("store_faults", Self.number(metrics.value(.storeFaults, "unavailable"))),
       .init("fanouts_begun", Self.number(metrics.value(.fanouts, "begun"))),

@@ -1,10 +1,10 @@
-import WebSocketCore
 import DeliveryCore
 import EventLoops
 import JSONCore
 import PushModel
 import Seams
 import Stores
+import WebSocketCore
 
 /// The pages of the console that watch, on the loop of the administration listener.
 ///

@@ -1,8 +1,8 @@
 import Bytes
-import Seams
 import DeliveryCore
 import JSONCore
 import PushModel
+import Seams
 
 /// What one page is shown of one second.
 struct ConsoleSteps: Sendable {

@@ -13,7 +13,8 @@ extension Shard {
 
   /// Notes a refusal that its sender is told.
   func noteRefusal(
-    _ sender: SenderID, _ id: @autoclosure () -> String, to target: @autoclosure () -> String, _ code: NackCode
+    _ sender: SenderID, _ id: @autoclosure () -> String, to target: @autoclosure () -> String,
+    _ code: NackCode
   ) {
     guard watch.isOn, tail.hasRoom(at: wall) else { return }
     tail.keep(

@@ -92,15 +92,19 @@ final class WebDoor: HTTPHandler {
     }
   }
 
+  private static let consolePolicy = [
+    "default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'",
+    "img-src 'self' https: data:", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+  ].joined(separator: "; ")
+
   /// A file of the console: nothing of others runs in it or frames it.
   private static func consoleResponse(_ file: WebAsset) -> HTTPResponse {
     let fields: HTTPFields = [
       "content-type": file.type, "cache-control": "no-cache", "x-content-type-options": "nosniff",
-      "x-frame-options": "DENY", "referrer-policy": "no-referrer", "cross-origin-opener-policy": "same-origin",
-      "cross-origin-resource-policy": "same-origin",
+      "x-frame-options": "DENY", "referrer-policy": "no-referrer",
+      "cross-origin-opener-policy": "same-origin", "cross-origin-resource-policy": "same-origin",
       // Pictures come from where a message says, as on a phone.
-      "content-security-policy":
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' https: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      "content-security-policy": consolePolicy,
     ]
     return HTTPResponse(status: 200, fields: fields, body: file.bytes)
   }

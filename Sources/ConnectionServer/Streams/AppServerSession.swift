@@ -245,7 +245,8 @@ final class AppServerSession: StreamSession, SenderStream {
           stanzas.appendGroupAck(from: from, messageID: id, success: success, failed: failed, to: &output)
         case .nack(let code, let description, retryAfter: _):
           shard.noteRefusal(
-            project.sender, String(decoding: id, as: UTF8.self), to: String(decoding: from, as: UTF8.self), code)
+            project.sender, String(decoding: id, as: UTF8.self), to: String(decoding: from, as: UTF8.self),
+            code)
           stanzas.appendNack(
             from: from, messageID: id, code: code, description: description,
             registrationID: entry.canonical, to: &output)

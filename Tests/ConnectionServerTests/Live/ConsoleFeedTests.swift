@@ -20,7 +20,8 @@ import Testing
   }
 
   @Sendable private static func holds(_ message: JSONValue, _ id: String, _ state: String) -> Bool {
-    message["steps"]?.array?.contains { $0["message_id"]?.string == id && $0["state"]?.string == state } == true
+    message["steps"]?.array?.contains { $0["message_id"]?.string == id && $0["state"]?.string == state }
+      == true
   }
 
   // MARK: Who may
@@ -85,7 +86,8 @@ import Testing
       #expect(try await sender.nextPayload()["message_type"] == "ack")
       sender.sendMessage(to: "nobody", id: "m2")
       #expect(try await sender.nextPayload()["error"] == "BAD_REGISTRATION")
-      stream.sendPayload(#"{"to":"\#(address.senderID)@fcm.googleapis.com","message_id":"u1","data":{"k":"v"}}"#)
+      stream.sendPayload(
+        #"{"to":"\#(address.senderID)@fcm.googleapis.com","message_id":"u1","data":{"k":"v"}}"#)
       sender.acknowledge(try await sender.nextPayload())
       try await page.next("the delivery") { Self.holds($0, "m1", "delivered") }
       try await page.next("the nack") { Self.holds($0, "m2", "nacked") }

@@ -61,7 +61,8 @@ import Testing
       #expect(found == tokens.sorted())
       let one = try json(
         try await address.administer(
-          "GET", "/admin/v1/tokens?starting=\(tokens[3].prefix(30).replacing(":", with: "%3A"))&project=demo"))
+          "GET", "/admin/v1/tokens?starting=\(tokens[3].prefix(30).replacing(":", with: "%3A"))&project=demo")
+      )
       #expect(one["tokens"]?.array?.map { $0["token"]?.string } == [tokens[3]])
       #expect(one["tokens"]?[0]?["connected"]?.bool == false && one["next"] == .null)
       #expect(try json(try await address.administer("GET", "/admin/v1/tokens?starting=none"))["tokens"] == [])
@@ -91,7 +92,8 @@ import Testing
       #expect(found["app"]?.string == "org.example.made" && found["platform"]?.string == "ios")
       #expect(body["device_id"]?.string?.isEmpty == false && body["device_secret"]?.string?.isEmpty == false)
       for wrong in [#"{"project":"none","app":"a"}"#, #"{"platform":"ios"}"#, "[]"] {
-        #expect(try await address.administer("POST", "/admin/v1/tokens", body: wrong).status == 400, "\(wrong)")
+        #expect(
+          try await address.administer("POST", "/admin/v1/tokens", body: wrong).status == 400, "\(wrong)")
       }
     }
   }
@@ -109,7 +111,8 @@ import Testing
       let last = try json(try await address.administer("GET", "/admin/v1/topics?max=2&after=b"))
       #expect(last["topics"]?.array?.map { $0["topic"]?.string } == ["c"] && last["next"] == .null)
       for list in ["groups", "users", "topics/a"] {
-        #expect(try json(try await address.administer("GET", "/admin/v1/\(list)"))["next"] == .null, "\(list)")
+        #expect(
+          try json(try await address.administer("GET", "/admin/v1/\(list)"))["next"] == .null, "\(list)")
       }
     }
   }
@@ -143,7 +146,8 @@ import Testing
       switch form {
       case "stream":
         #expect(fine["answer"]?["message_type"]?.string == "ack" && fine["status"] == .null)
-        #expect(fine["answer"]?["message_id"]?.string == "s-1" && fine["answer"]?["from"]?.string == device.token)
+        #expect(fine["answer"]?["message_id"]?.string == "s-1")
+        #expect(fine["answer"]?["from"]?.string == device.token)
         #expect(refused["answer"]?["error"]?.string == "BAD_REGISTRATION")
         #expect(try await send(#"{"to":"\#(device.token)"}"#)["answer"]?["error"]?.string == "INVALID_JSON")
       case "legacy":
@@ -217,7 +221,8 @@ import Testing
       #expect(found["state"]?.string == "stored" && found["history"] == known["history"])
       #expect(found["sender_id"] == known["sender_id"])
       let none = String(repeating: "0", count: 32)
-      #expect(try await address.administer("GET", "/admin/v1/messages?device_message_id=\(none)").status == 404)
+      #expect(
+        try await address.administer("GET", "/admin/v1/messages?device_message_id=\(none)").status == 404)
       #expect(try await address.administer("GET", "/admin/v1/messages?device_message_id=x").status == 400)
       sender.abort()
     }

@@ -49,7 +49,8 @@ import Testing
     for second in 0..<8 {
       shard.wall = WallTime(ms: Int64(second) * 1_000)
       for number in 0..<3_000 { shard.nameMessage(key(second * 10_000 + number), "m", to: "t") }
-      #expect(shard.tail.names.count == min(MessageTail.namesMax, (second + 1) * MessageTail.notesPerSecondMax))
+      let kept = min(MessageTail.namesMax, (second + 1) * MessageTail.notesPerSecondMax)
+      #expect(shard.tail.names.count == kept)
     }
     // The oldest have gone.
     #expect(shard.tail.names[key(0)] == nil && shard.tail.names[key(70_000)] != nil)

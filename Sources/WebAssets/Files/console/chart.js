@@ -41,13 +41,14 @@ export class LineChart {
     this.width = 600;
     new ResizeObserver(([entry]) => { this.width = Math.max(220, entry.contentRect.width); this.draw(); }).observe(this.element);
     const move = (event) => {
+      this.isPointed = true;
       const box = this.svg.getBoundingClientRect();
       const inside = (event.clientX - box.left - MARGIN.left) / (this.width - MARGIN.left - MARGIN.right);
       look(inside < 0 || inside > 1 ? null : (1 - inside) * this.window);
     };
     this.svg.addEventListener("pointermove", move);
     this.svg.addEventListener("pointerdown", move);
-    this.svg.addEventListener("pointerleave", () => look(null));
+    this.svg.addEventListener("pointerleave", () => { this.isPointed = false; look(null); });
     this.svg.addEventListener("blur", () => look(null));
     this.svg.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: 1000, ArrowRight: -1000, PageUp: 10000, PageDown: -10000 }[event.key];
@@ -78,6 +79,18 @@ export class LineChart {
     }
     const steps = niceSteps(Math.max(4, ...all));
     return { steps, place: (value) => value / steps.at(-1) };
+  }
+
+  /** What stands beside the pointer. */
+  #tip(at, values) {
+    const wide = 148, tall = 18 * values.length + 10;
+    const left = at + 12 + wide > this.width ? at - 12 - wide : at + 12;
+    return s("g", { class: "tip", transform: `translate(${left} ${MARGIN.top + 4})` }, s("rect", { width: wide, height: tall, rx: 6 }),
+      values.map((value, index) => [
+        s("circle", { class: `dot c${this.series[index].color}`, cx: 12, cy: 18 * index + 14, r: 4 }),
+        s("text", { x: 22, y: 18 * index + 18 }, this.series[index].name.slice(0, 16)),
+        s("text", { x: wide - 9, y: 18 * index + 18, "text-anchor": "end", class: "strong" }, this.format(value ?? null)),
+      ]));
   }
 
   draw() {
@@ -132,6 +145,7 @@ export class LineChart {
         if (value !== null && value !== undefined) parts.push(s("circle", { class: `dot c${color}`, cx: x(back), cy: y(value), r: 3.5 }));
       });
       this.moment.textContent = back < 500 ? "now" : `${Math.round(back / 1000)} s ago`;
+      if (this.isPointed) parts.push(this.#tip(x(back), shown.map((line) => line[seen])));
     } else {
       this.moment.textContent = "";
     }

@@ -34,7 +34,13 @@ function row(step) {
 }
 
 /** The history of a message, by what is known of it. */
-export function openHistory({ sender_id: sender, message_id: id, device_message_id: deviceID }) {
+export function openHistory({ sender_id: sender, message_id: id, device_message_id: deviceID, ...step }) {
+  if (step.state === "nacked") {
+    const facts = [["Message id", id], ["Sender id", sender], ["To", step.target], ["At", clock(step.at)]];
+    sheet("One message", [h("p", {}, statePill("nacked"), " ", h("b", {}, step.code)), h("dl", { class: "facts" }, facts.filter(([, value]) => value).flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, h("code", {}, value))])),
+      h("p", { class: "soft" }, "It was not taken, so nothing else is known of it. Its sender was told why.")]);
+    return;
+  }
   const body = h("div", { class: "stack" }, h("p", { class: "soft" }, "Looking…"));
   sheet("One message", body);
   const load = async () => {

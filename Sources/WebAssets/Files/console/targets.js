@@ -41,7 +41,21 @@ export function topics() {
       }));
     },
   });
-  return view("Topics", button("Subscribe devices", () => change("subscribe", null, () => list.reload()), "primary"), list);
+  const under = h("section", { class: "card flush", "aria-label": "On their way", hidden: true });
+  const look = async () => {
+    try {
+      const found = (await get("fanouts")).fanouts;
+      under.hidden = found.length === 0;
+      under.replaceChildren(h("h2", { class: "inset" }, "On their way to subscribers"), table("On their way", ["To", "Begun", "Found", "Delivered", "Waiting", "State"], found.slice(-50).toReversed().map((row) => ({
+        cells: [h("b", {}, row.audience), ago(row.begun), count(row.matched), count(row.delivered ?? 0), count(row.waiting), row.state],
+      }))));
+    } catch { /* The list below says what is wrong. */ }
+  };
+  look();
+  const timer = setInterval(look, 3000);
+  const shown = view("Topics", button("Subscribe devices", () => change("subscribe", null, () => list.reload()), "primary"), list);
+  shown.element.append(under);
+  return { ...shown, leave() { clearInterval(timer); } };
 }
 
 function change(verb, topic, done) {
