@@ -42,6 +42,8 @@ final class ConsoleFeed: ChannelDelegate {
     machine = WebSocketConnection(
       .server, limits: limits, now: worker.loop.now, random: { .random(in: .min ... .max) })
     worker.console.add(self)
+    // What the system holds for a page that does not read is bounded too.
+    channel.setSendBuffer(bytes: 65_536)
     channel.delegate = self
     keyTimer = worker.loop.after(Self.keyWithin) { [weak self] in self?.close(.policyViolation) }
     armTimer()
