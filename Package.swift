@@ -27,6 +27,31 @@ func tests(_ name: String, _ dependencies: [String], resources: [Resource]? = ni
     swiftSettings: strict)
 }
 
+/// What the console is made of; see docs/decisions/0026-console-without-a-framework.md.
+let consoleFiles = [
+  "api.js",
+  "app.js",
+  "chart.js",
+  "compose.js",
+  "console.css",
+  "console.html",
+  "devices.js",
+  "dom.js",
+  "faults.js",
+  "feed.js",
+  "format.js",
+  "lists.js",
+  "messages.js",
+  "overview.js",
+  "payload.js",
+  "phone.js",
+  "phones.css",
+  "phones.js",
+  "projects.js",
+  "shell.js",
+  "targets.js",
+]
+
 // The order is the direction of imports: a target uses only what stands above it.
 // docs/ARCHITECTURE.md draws it, Tests/TidyTests holds it.
 let package = Package(
@@ -61,7 +86,7 @@ let package = Package(
       resources: [
         .embedInCode("Files/weir.js"), .embedInCode("Files/demo.html"), .embedInCode("Files/demo.js"),
         .embedInCode("Files/demo.css"), .embedInCode("Files/demo.svg"),
-      ], swiftSettings: strict),
+      ] + consoleFiles.map { .embedInCode("Files/console/\($0)") }, swiftSettings: strict),
 
     // Cores: bytes and values in, bytes and actions out
     library("JSONCore", ["Bytes"]),
@@ -221,7 +246,8 @@ let package = Package(
       "ConnectionServerTests",
       [
         "ConnectionServer", "TestKit", "Connections", "Stores", "StoreSQLite", "EventLoops",
-        "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP", "PushModel",
+        "Telemetry", "TLSCore", "HTTPCore", "WebSocketCore", "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP",
+        "PushModel",
         "DeliveryCore", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
     tests(

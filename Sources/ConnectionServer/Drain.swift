@@ -37,6 +37,7 @@ struct Drain: Sendable {
     _ = await context.gather { shard in
       for connection in shard.worker.map({ Array($0.connections.values) }) ?? [] { connection.close() }
       for connection in shard.worker.map({ Array($0.echoes.values) }) ?? [] { connection.close(.goingAway) }
+      shard.worker?.console.closeAll()
     }
     // What closing the streams made of their messages is written too.
     for _ in 0..<250 {

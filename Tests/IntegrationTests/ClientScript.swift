@@ -22,6 +22,7 @@ struct ClientScript: Sendable, CustomTestStringConvertible {
   static let strophe = ClientScript(name: "strophe_client", environment: "websockets")
   static let autobahn = ClientScript(name: "autobahn_suite", environment: "autobahn")
   static let browser = ClientScript(name: "browser", environment: "websockets")
+  static let consolePage = ClientScript(name: "console_page", environment: "websockets")
 
   var testDescription: String { name }
 

@@ -47,10 +47,20 @@ import Testing
   }
 }
 
-/// Pages in a real browser: the demo, and a client that others wrote.
+/// Pages in a real browser: the console, the demo, and a client that others wrote.
 @Suite(.serialized) struct BrowserTests {
   @Test func anXMPPClientInAPageIsADeviceAndAnAppServer() async throws {
     try await TestServer.run { try await ClientScript.strophe.run(against: $0) }
+  }
+
+  @Test func everyViewOfTheConsoleWorksByMouseAndKeys() async throws {
+    try await TestServer.run { server in
+      let directory = try TemporaryDirectory()
+      let browser = try ClientScript.consolePage.start(
+        [ClientScript.package + "/artifacts"], against: server, errors: directory.path + "/errors")
+      let (code, text) = try await browser.waitForExit(within: .seconds(240))
+      #expect(code == 0 && text.hasSuffix("ok\n"), "\(text)\(browser.errorText.suffix(4_000))")
+    }
   }
 
   @Test func aBrowserPageIsADeviceAndLivesThroughARestart() async throws {
