@@ -4,10 +4,11 @@ import Foundation
 import PushModel
 import Seams
 import StoreConformance
-import StoreSQLite
 import Stores
 import Synchronization
 import Testing
+
+@testable import StoreSQLite
 
 @Suite struct SQLiteStoreTests {
   private let scratch: Scratch

@@ -1,3 +1,4 @@
+import EventLoops
 import Foundation
 import JSONCore
 import TestKit
@@ -172,11 +173,11 @@ import Testing
     let reading = try await watcher(address)
     stuck.pauseReading()
     // Seconds pass quickly, so that the system's buffers are full soon.
-    await worker.loop.perform { worker.console.period = .milliseconds(1) }
+    try await worker.loop.perform { worker.console.period = .milliseconds(1) }
     var largest = 0
     var sent = 0
     let deadline = ContinuousClock.now + .seconds(60)
-    while await worker.loop.perform({ worker.console.feeds.count }) == 2 {
+    while try await worker.loop.perform({ worker.console.feeds.count }) == 2 {
       try #require(ContinuousClock.now < deadline, "the page is still served; \(largest) bytes wait for it")
       let began = ContinuousClock.now
       for _ in 0..<20 {
@@ -186,8 +187,8 @@ import Testing
         #expect(try await sender.nextPayload()["message_type"] == "ack")
       }
       #expect(ContinuousClock.now - began < .seconds(5))
-      largest = max(
-        largest, await worker.loop.perform { worker.console.feeds.values.map(\.queuedBytes).max() ?? 0 })
+      largest = try await max(
+        largest, worker.loop.perform { worker.console.feeds.values.map(\.queuedBytes).max() ?? 0 })
     }
     // One message at most waits here for a page: it is sent the next one when it has read that.
     #expect(largest < 256 * 1024, "\(largest)")
@@ -200,7 +201,7 @@ import Testing
     // Nobody is left: nothing is kept, and no timer runs.
     var isQuiet = false
     for _ in 0..<200 where !isQuiet {
-      isQuiet = await worker.loop.perform { worker.console.feeds.isEmpty && worker.shard.tail.names.isEmpty }
+      isQuiet = try await worker.loop.perform { worker.console.feeds.isEmpty && worker.shard.tail.names.isEmpty }
     }
     #expect(isQuiet && !server.server.context.watch.isOn)
     stream.abort()
