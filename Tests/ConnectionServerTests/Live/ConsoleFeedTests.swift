@@ -201,7 +201,9 @@ import Testing
     // Nobody is left: nothing is kept, and no timer runs.
     var isQuiet = false
     for _ in 0..<200 where !isQuiet {
-      isQuiet = try await worker.loop.perform { worker.console.feeds.isEmpty && worker.shard.tail.names.isEmpty }
+      isQuiet = try await worker.loop.perform {
+        worker.console.feeds.isEmpty && worker.shard.tail.names.isEmpty
+      }
     }
     #expect(isQuiet && !server.server.context.watch.isOn)
     stream.abort()
