@@ -39,7 +39,8 @@ enum Arrows {
       "ConnectionServer": client.union([
         "HTTPCore", "WebSocketCore", "WebAssets", "PushHTTP", "Stores", "StoreSQLite", "CLinux",
       ]),
-      "StreamClient": client.union(["CCurl"]),
+      // Dispatch: a queue on which curl may wait.
+      "StreamClient": client.union(["CCurl", "Dispatch"]),
       // An app's own data and downloads, on the device's side.
       "AppStorage": basics.union(["NotificationCore", "JSONCore", "CSQLite"]),
       "Downloads": basics.union(["NotificationCore", "CCurl"]),
