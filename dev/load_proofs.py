@@ -188,7 +188,7 @@ def many_devices(count):
 
         scenario = {
             "name": f"{count} devices and a kill", "duration": "50s", "settle": "60s",
-            "devices": {"count": count, "connect_rate": 2000}, "senders": {"count": 4},
+            "devices": {"count": count, "connect_rate": 2000, "connecting_max": 500}, "senders": {"count": 4},
             "arrivals": {"constant": 500},
         }
         begin = time.monotonic()
@@ -230,7 +230,12 @@ def soak(minutes):
             "devices": {**devices, "churn": 20, "away": "2s", "slow_readers": {"count": 5}},
             "senders": {"count": 10}, "arrivals": {"poisson": half}, "upstream": 20,
         }
-        summary = load(server, scenario, "soak", seconds + 300)
+
+        def each(second):
+            if second["second"] % 30 == 0:
+                print(f"  {second['second']} s: {server.resident_kib() / 1024:.1f} MiB, {second['connected']} connected")
+
+        summary = load(server, scenario, "soak", seconds + 300, each)
         end = begin + seconds
         samples = [s for s in server.samples if begin <= s["at"] <= end and s["resident_kib"]]
         stall = server.stall_ms(begin)
@@ -250,7 +255,9 @@ def soak(minutes):
     # Ids of the last ten minutes are remembered, a million at most: until then memory grows with them.
     ids = min(half * seconds / 3, max(0, 1_000_000 - half * seconds / 3)) * ID_BYTES / 2**20
     print(f"of the difference, up to {ids:.1f} MiB are the memory of ids that were seen")
-    if late > early * 1.05 + 2 + ids:
+    # Caches of the store fill for the first minutes: a short run only shows that nothing runs away.
+    spare = 2 if seconds >= 1200 else 32
+    if late > early * 1.05 + spare + ids:
         faults.append("memory grows")
     return verdict(faults)
 

@@ -90,6 +90,8 @@ package final class LoadRun: @unchecked Sendable {
   var connectQueue: [Int] = []
   var connectNext = 0
   var connectBudget = 0.0
+  /// Devices that connect at present.
+  var connecting = 0
   var churnBudget = 0.0
   var upstreamBudget = 0.0
   var waves: [LoadScenario.Wave]

@@ -16,6 +16,8 @@ package struct LoadScenario: Sendable, Equatable {
     package var count = 100
     /// Connections that are begun a second, at the start and after losses.
     package var connectRate = 500.0
+    /// Connections that are under way at once, at most: more would only wait at the server until they time out.
+    package var connectingMax = 1_000
     /// Devices a second that cut their stream and come back.
     package var churn = 0.0
     /// Longest time a device stays away; drawn between 0 and this.

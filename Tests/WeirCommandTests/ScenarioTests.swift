@@ -27,7 +27,7 @@ import Testing
     let scenario = try read(
       """
       { name: "all", duration: "1m", settle: 5, seed: 7,
-        devices: { count: 50, connect_rate: 20, churn: 2, away: "300ms", half_open: 3,
+        devices: { count: 50, connect_rate: 20, connecting_max: 7, churn: 2, away: "300ms", half_open: 3,
           slow_acks: { count: 4, delay: "2s" }, slow_readers: { count: 5, bytes_per_second: 99 },
           waves: [{ at: 3, share: 0.5 }] },
         senders: { count: 2, window: 30, answer_within: "3s" },
@@ -39,7 +39,9 @@ import Testing
       """)
     #expect(scenario.name == "all" && scenario.duration == .seconds(60) && scenario.settle == .seconds(5))
     #expect(scenario.seed == 7)
-    #expect(scenario.devices.count == 50 && scenario.devices.connectRate == 20 && scenario.devices.churn == 2)
+    #expect(
+      scenario.devices.count == 50 && scenario.devices.connectRate == 20
+        && scenario.devices.connectingMax == 7 && scenario.devices.churn == 2)
     #expect(scenario.devices.away == .milliseconds(300) && scenario.devices.halfOpen == 3)
     #expect(scenario.devices.slowAcks == 4 && scenario.devices.slowAckDelay == .seconds(2))
     #expect(scenario.devices.slowReaders == 5 && scenario.devices.slowReaderBytes == 99)

@@ -70,6 +70,7 @@ extension LoadScenario.Devices {
     var fields = given
     count = try fields.integer("count", count, 1...1_000_000)
     connectRate = try fields.number("connect_rate", connectRate, 1...100_000)
+    connectingMax = try fields.integer("connecting_max", connectingMax, 1...1_000_000)
     churn = try fields.number("churn", churn, 0...100_000)
     away = try fields.duration("away", away, most: .seconds(3_600))
     halfOpen = try fields.integer("half_open", 0, 0...1_000_000)
