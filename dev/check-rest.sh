@@ -31,7 +31,10 @@ step 'simulation' make --no-print-directory simulate SEEDS="${SEEDS:-1...100}"
 # A short look with a fixed seed; `make fuzz` searches.
 export FUZZ_SEED=${FUZZ_SEED:-1}
 step 'fuzz' dev/fuzz.sh "${SECONDS_PER_FUZZ:-5}"
-step 'thread sanitizer' dev/sanitize.sh thread
-# Builds everything once more. The continuous integration has the fuzz targets, which run under it; its time is short.
-[ "${CI:-}" = true ] || step 'address sanitizer' dev/sanitize.sh address
+# Each builds everything once more, for which the continuous integration has no time; its fuzz targets run under the
+# address sanitizer.
+if [ "${CI:-}" != true ]; then
+  step 'address sanitizer' dev/sanitize.sh address
+  step 'thread sanitizer' dev/sanitize.sh thread
+fi
 printf '== every check passed\n'
