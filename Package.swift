@@ -45,6 +45,7 @@ let package = Package(
     .systemLibrary(name: "CXML2", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"])]),
     .systemLibrary(name: "CHTTPParser", providers: [.apt(["libhttp-parser-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+    .systemLibrary(name: "CPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
     .systemLibrary(name: "CLinux"),
 
     // Basics and seams
@@ -71,6 +72,8 @@ let package = Package(
     // Drivers
     library(
       "StoreSQLite", ["Stores", "PushModel", "Bytes", "Seams", "Telemetry", "CSQLite", "CLinux"]),
+    library(
+      "StorePostgres", ["Stores", "PushModel", "Bytes", "Seams", "CPQ", "CLinux"]),
     library(
       "Connections",
       [
@@ -149,8 +152,8 @@ let package = Package(
     tests(
       "StoreTests",
       [
-        "StoreConformance", "StoreSQLite", "Stores", "PushModel", "Bytes", "Seams", "CSQLite",
-        "CFaultVFS", "store-crasher",
+        "StoreConformance", "StorePostgres", "StoreSQLite", "Stores", "PushModel", "Bytes", "Seams",
+        "CSQLite", "CPQ", "CLinux", "CFaultVFS", "store-crasher",
       ]),
     tests("TelemetryTests", ["Telemetry", "Bytes", "Seams"]),
     tests("EventLoopsTests", ["EventLoops", "Telemetry", "Bytes", "Seams", "CLinux"]),

@@ -5,8 +5,8 @@
 #   dev/deps.sh test   that, and what the tests need
 set -euo pipefail
 
-run_packages=(libuv1-dev libssl-dev libxml2-dev libhttp-parser-dev libsqlite3-dev pkg-config)
-test_packages=(python3 python3-venv openssl ca-certificates git)
+run_packages=(libuv1-dev libssl-dev libxml2-dev libhttp-parser-dev libsqlite3-dev libpq-dev pkg-config)
+test_packages=(python3 python3-venv openssl ca-certificates git postgresql)
 
 die() {
   printf 'deps: %s\n' "$*" >&2

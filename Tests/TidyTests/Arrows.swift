@@ -29,6 +29,7 @@ enum Arrows {
       "EventLoops": basics.union(["Telemetry", "CUV", "CLinux"]),
       // Drivers
       "StoreSQLite": basics.union(["Stores", "PushModel", "Telemetry", "CSQLite", "CLinux"]),
+      "StorePostgres": basics.union(["Stores", "PushModel", "CPQ", "CLinux"]),
       "Connections": client.subtracting(["Connections"]).union(["HTTPCore"]),
       // Products: client and device know nothing of the server.
       "ConnectionServer": client.union(["HTTPCore", "Stores", "StoreSQLite", "CLinux"]),

@@ -1,0 +1,184 @@
+import PushModel
+import Seams
+package import Stores
+
+/// A ``Store`` in a PostgreSQL that any number of nodes share.
+///
+/// Each kind of work has a lane: a thread with a connection of its own, so that a scan, a fan-out or a registration never
+/// stands before a message. What was submitted to a lane while its last transaction was under way makes up the next one.
+/// Answers come on these threads, so a completion must be short. What an answer says has been committed, which is as
+/// durable as the database's `synchronous_commit` and `synchronous_standby_names` make it.
+package final class PostgresStore: Store {
+  package struct Options: Sendable {
+    package var limits: StoreLimits
+    /// Names this node among all that share the database; the same after a restart.
+    package var nodeName: String
+    /// How long the node counts as alive without a word.
+    package var nodeLease: Duration = .seconds(5)
+
+    package init(limits: StoreLimits = StoreLimits(), nodeName: String) {
+      self.limits = limits
+      self.nodeName = nodeName
+    }
+  }
+
+  let limits: StoreLimits
+  let membership: Membership
+  /// The other nodes.
+  package let bus: PostgresBus
+  /// Batches of messages; one after the other, whatever their caller.
+  let writes: Lane
+  /// Short statements that change little: claims, releases, leases, badges.
+  let claims: Lane
+  /// What asks step by step: registrations, topics, groups, accounts.
+  let edits: Lane
+  /// What somebody waits for: backlogs, look-ups, log-ins.
+  let reads: Lane
+  /// What may take long: inspection, pages, sweeping.
+  let scans: Lane
+  /// Slices of fan-outs.
+  let fans: Lane
+  /// Where the next sweep goes on: blocks of the two tables.
+  let sweepPlace = Guarded<(Int64, Int64)>((0, 0))
+  /// Blocks of 8 KiB that one sweep looks at in each table.
+  static let sweepBlocks: Int64 = 512
+
+  /// Opens the database, brings its tables to the newest version, and joins its nodes; waits for all of it.
+  ///
+  /// ``close(_:)`` must be called: until then its threads keep the connections.
+  /// - Throws: ``StoreFault/schemaTooNew(found:known:)``, ``StoreFault/refused(detail:)`` or
+  ///   ``StoreFault/unavailable(outcomeUnknown:detail:)``.
+  package init(_ address: PostgresAddress, options: Options) throws(StoreFault) {
+    limits = options.limits
+    let membership = try Opening.open(address, name: options.nodeName, lease: options.nodeLease)
+    self.membership = membership
+    func lane(
+      _ name: String, writes: Bool = true, stepwise: Bool = false, groupMax: Int = 256
+    ) -> Lane.Options {
+      var options = Lane.Options(role: Session.Role(name: name))
+      options.writes = writes
+      options.isStepwise = stepwise
+      options.groupMax = groupMax
+      return options
+    }
+    var opened: [Lane] = []
+    do throws(StoreFault) {
+      let scans = try Lane(address, lane("store-scan", stepwise: true, groupMax: 1))
+      opened.append(scans)
+      let bus = try PostgresBus(address, membership, lease: options.nodeLease) { done in
+        Self.nodes(scans, membership, done)
+      }
+      self.scans = scans
+      self.bus = bus
+      writes = try Lane(address, lane("store-write")) { session, devices throws(PostgresFailure) in
+        try Self.tellOwners(of: devices, on: session, bus)
+      }
+      opened.append(writes)
+      claims = try Lane(address, lane("store-claim"))
+      opened.append(claims)
+      edits = try Lane(address, lane("store-edit", stepwise: true, groupMax: 64))
+      opened.append(edits)
+      reads = try Lane(address, lane("store-read", writes: false))
+      opened.append(reads)
+      fans = try Lane(address, lane("store-fan", stepwise: true, groupMax: 1))
+    } catch {
+      for lane in opened { lane.close {} }
+      throw error
+    }
+  }
+
+  /// Wakes the nodes that hold the devices a committed transaction wrote for.
+  ///
+  /// The owner is read after the commit: read within it, a device that connects meanwhile elsewhere would be told by
+  /// nobody, neither by its own read of the backlog nor by this.
+  private static func tellOwners(
+    of devices: Set<Int64>, on session: Session, _ bus: PostgresBus
+  ) throws(PostgresFailure) {
+    var parameters = Parameters()
+    parameters.ints(devices.sorted()) { $0 }
+    parameters.int4(bus.node)
+    try session.send(.owners, parameters)
+    try session.sync()
+    let rows = try session.rows()
+    var elsewhere: [Int: [DeviceNumber]] = [:]
+    for row in 0..<rows.count {
+      elsewhere[Int(rows.int(row, 1)), default: []].append(DeviceNumber(rows.int(row, 0)))
+    }
+    try session.synced()
+    for (node, devices) in elsewhere { bus.send(.wake(devices), to: node) }
+  }
+
+  private static func nodes(
+    _ lane: Lane, _ membership: Membership, _ done: @escaping Completion<[NodeSummary]>
+  ) {
+    submit(to: lane, done, send: { session throws(PostgresFailure) in try session.send(.nodes) }) {
+      session throws(PostgresFailure) in
+      let rows = try session.rows()
+      return .success(
+        (0..<rows.count).map { row in
+          NodeSummary(
+            number: Int(rows.int(row, 0)), name: rows.text(row, 1), started: WallTime(ms: rows.int(row, 3)),
+            isAlive: rows.bool(row, 4), isSelf: rows.int(row, 2) == membership.incarnation,
+            devices: Int(rows.int(row, 5)))
+        })
+    }
+  }
+
+  package func close(_ done: @escaping @Sendable () -> Void) {
+    let all = [writes, claims, edits, reads, scans, fans]
+    let left = Guarded(all.count + 1)
+    let ended: @Sendable () -> Void = {
+      let isLast = left.withLock { left in
+        left -= 1
+        return left == 0
+      }
+      if isLast { done() }
+    }
+    bus.close(ended)
+    for lane in all { lane.close(ended) }
+  }
+
+  // MARK: Handing work to lanes
+
+  private static func submit<Value: Sendable>(
+    to lane: Lane, _ done: @escaping Completion<Value>,
+    send: @escaping @Sendable (Session) throws(PostgresFailure) -> Void,
+    take: @escaping @Sendable (Session) throws(PostgresFailure) -> Result<Value, StoreFault>
+  ) {
+    lane.submit(
+      LaneJob(
+        send: send,
+        take: { session throws(PostgresFailure) in
+          let result = try take(session)
+          return { done(result) }
+        },
+        fail: { done(.failure($0)) }))
+  }
+
+  /// Work that queues its statements and then reads their rows.
+  func pipelined<Value: Sendable>(
+    _ lane: Lane, _ done: @escaping Completion<Value>,
+    send: @escaping @Sendable (Session) throws(PostgresFailure) -> Void,
+    take: @escaping @Sendable (Session) throws(PostgresFailure) -> Value
+  ) {
+    Self.submit(to: lane, done, send: send) { session throws(PostgresFailure) in .success(try take(session)) }
+  }
+
+  /// One statement.
+  func query<Value: Sendable>(
+    _ lane: Lane, _ statement: SQL, _ parameters: Parameters, _ done: @escaping Completion<Value>,
+    _ read: @escaping @Sendable (Rows) throws(PostgresFailure) -> Value
+  ) {
+    pipelined(
+      lane, done, send: { session throws(PostgresFailure) in try session.send(statement, parameters) },
+      take: { session throws(PostgresFailure) in try read(try session.rows()) })
+  }
+
+  /// Work that asks step by step.
+  func stepwise<Value: Sendable>(
+    _ lane: Lane, _ done: @escaping Completion<Value>,
+    _ work: @escaping @Sendable (Session) throws(PostgresFailure) -> Result<Value, StoreFault>
+  ) {
+    Self.submit(to: lane, done, send: { _ throws(PostgresFailure) in }, take: work)
+  }
+}
