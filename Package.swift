@@ -85,7 +85,7 @@ let package = Package(
     library(
       "ConnectionServer",
       [
-        "Connections", "StoreSQLite", "Stores", "EventLoops", "Telemetry", "TLSCore", "HTTPCore",
+        "Connections", "StorePostgres", "StoreSQLite", "Stores", "EventLoops", "Telemetry", "TLSCore", "HTTPCore",
         "XMPPCore", "XMLCore", "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes",
         "Seams", "CLinux",
       ]),
@@ -152,8 +152,8 @@ let package = Package(
     tests(
       "StoreTests",
       [
-        "StoreConformance", "StorePostgres", "StoreSQLite", "Stores", "PushModel", "Bytes", "Seams",
-        "CSQLite", "CPQ", "CLinux", "CFaultVFS", "store-crasher",
+        "StoreConformance", "StorePostgres", "StoreSQLite", "Stores", "TestKit", "PushModel", "Bytes", "Seams",
+        "CSQLite", "CFaultVFS", "store-crasher",
       ]),
     tests("TelemetryTests", ["Telemetry", "Bytes", "Seams"]),
     tests("EventLoopsTests", ["EventLoops", "Telemetry", "Bytes", "Seams", "CLinux"]),

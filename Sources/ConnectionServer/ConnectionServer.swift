@@ -4,7 +4,6 @@ import Glibc
 import HTTPCore
 import PushModel
 import Seams
-import StoreSQLite
 import Stores
 import Synchronization
 import TLSCore
@@ -68,16 +67,14 @@ public final class ConnectionServer: Sendable {
   ) async throws -> ConnectionServer {
     let log = try LogSetUp.make(configuration)
     let limits = try Limits(settings: configuration.limits)
-    let store: any Store
+    let storeLimits = StoreLimits(
+      storedPerDeviceMax: limits.storedPerDeviceMax,
+      collapseKeysPerDeviceMax: limits.collapseKeysPerDeviceMax,
+      topicsPerTokenMax: limits.topicsPerTokenMax, groupMembersMax: limits.groupMembersMax,
+      storedPerConnectedDeviceMax: tuning.connectedBacklogMax)
+    let store: OpenStore
     do {
-      store = try SQLiteStore(
-        directory: configuration.dataDirectory,
-        options: .init(
-          limits: StoreLimits(
-            storedPerDeviceMax: limits.storedPerDeviceMax,
-            collapseKeysPerDeviceMax: limits.collapseKeysPerDeviceMax,
-            topicsPerTokenMax: limits.topicsPerTokenMax, groupMembersMax: limits.groupMembersMax,
-            storedPerConnectedDeviceMax: tuning.connectedBacklogMax)))
+      store = try OpenStore(configuration, storeLimits)
     } catch { throw ServerFault(error, configuration) }
     do {
       return try await open(configuration, store, limits, time, tuning, log)
@@ -88,9 +85,10 @@ public final class ConnectionServer: Sendable {
   }
 
   private static func open(
-    _ configuration: ServerConfiguration, _ store: any Store, _ limits: Limits, _ time: any TimeSource,
+    _ configuration: ServerConfiguration, _ opened: OpenStore, _ limits: Limits, _ time: any TimeSource,
     _ tuning: ShardTuning, _ log: Log
   ) async throws -> ConnectionServer {
+    let store = opened.store
     let ready = try await StartUp.prepare(
       configuration, store: store, limits: limits, tuning: tuning, time: time, log: log)
     let count = configuration.loops > 0 ? configuration.loops : max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
@@ -99,7 +97,7 @@ public final class ConnectionServer: Sendable {
     let context = ServerContext(
       configuration: configuration, limits: limits, tuning: tuning, store: store, accounts: ready.accounts,
       keys: ready.keys, credentials: ready.credentials, time: time, metrics: Metrics(), log: log,
-      shardCount: count, post: mailboxes)
+      shardCount: count, post: mailboxes, bus: opened.bus)
     let tls = try TLSContexts(configuration, ready.credentials)
     for loop in loops { try loop.start() }
     do {
@@ -115,6 +113,7 @@ public final class ConnectionServer: Sendable {
           })
       }
       context.workers = workers
+      context.listenToNodes()
       let listeners = Listeners(context: context, tls: tls, workers: workers)
       let ending = Ending()
       let admin = AdminAPI(context: context) { ending.ask() }

@@ -13,6 +13,8 @@ final class ServerContext: Sendable {
   let limits: Limits
   let tuning: ShardTuning
   let store: any Store
+  /// The other nodes; nil when the store is this process's own.
+  let bus: (any NodeBus)?
   let accounts: AccountDirectory
   let keys: MessageKeys
   let credentials: Credentials
@@ -30,12 +32,14 @@ final class ServerContext: Sendable {
   init(
     configuration: ServerConfiguration, limits: Limits, tuning: ShardTuning, store: any Store,
     accounts: AccountDirectory, keys: MessageKeys, credentials: Credentials, time: any TimeSource,
-    metrics: Metrics, log: Log, shardCount: Int, post: any ShardPost
+    metrics: Metrics, log: Log, shardCount: Int, post: any ShardPost,
+    bus: (any NodeBus)? = nil
   ) {
     self.configuration = configuration
     self.limits = limits
     self.tuning = tuning
     self.store = store
+    self.bus = bus
     self.accounts = accounts
     self.keys = keys
     self.credentials = credentials
@@ -46,6 +50,9 @@ final class ServerContext: Sendable {
     self.post = post
     loginGuard = LoginGuard(failuresPerMinuteMax: limits.loginFailuresPerAddressPerMinuteMax)
   }
+
+  /// This node among those that share the store; 0 when it is alone.
+  var node: Int { bus?.node ?? 0 }
 
   /// The loops' workers, by shard; set once at start, emptied at the end.
   var workers: [LoopWorker] {
@@ -79,6 +86,7 @@ final class ServerContext: Sendable {
   /// Makes every loop ask the store anew about a token, and about aliases of it.
   func forget(token: String) {
     onEveryShard { $0.tokens.removeAll() }
+    bus?.send(.tokens, to: nil)
   }
 
   /// Reads a device's registrations anew for its open stream.
@@ -97,6 +105,7 @@ final class ServerContext: Sendable {
       shard.tokens.removeAll()
       for slot in shard.devices.values { slot.stream.registrations.removeAll { $0.token == token } }
     }
+    bus?.send(.tokens, to: nil)
     endedByRule(ended)
     return found
   }

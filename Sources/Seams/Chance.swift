@@ -21,20 +21,36 @@ package struct SeededChance: RandomNumberGenerator, Sendable {
 /// numbers of one maker always rise, also when the wall clock steps back. Several makers of one node (one a
 /// loop) take distinct `node` values.
 package struct NumberMaker: Sendable {
+  /// What stands below the time, the counter left out.
   private let node: UInt64
+  private let counterBits: UInt64
   private var last: UInt64 = 0
 
   /// - Parameter node: 0 to 1023.
   package init(node: Int) {
     precondition((0..<1024).contains(node), "node numbers have 10 bits")
-    self.node = UInt64(node)
+    self.node = UInt64(node) << 12
+    counterBits = 12
+  }
+
+  /// Numbers of one part of a node that shares its store with others: 64 a millisecond; who makes more runs ahead of
+  /// the clock.
+  ///
+  /// - Parameters:
+  ///   - node: 0 to 1023.
+  ///   - part: 0 to 63.
+  package init(node: Int, part: Int) {
+    precondition((0..<1024).contains(node), "node numbers have 10 bits")
+    precondition((0..<64).contains(part), "part numbers have 6 bits")
+    self.node = UInt64(node) << 12 | UInt64(part) << 6
+    counterBits = 6
   }
 
   package mutating func next(_ now: WallTime) -> UInt64 {
     // Milliseconds since 2020-01-01, good until 2089.
-    let clock = UInt64(max(0, now.ms &- 1_577_836_800_000)) << 12
+    let clock = UInt64(max(0, now.ms &- 1_577_836_800_000)) << counterBits
     last = max(last &+ 1, clock)
-    let ms = last >> 12
-    return (ms << 22 | node << 12 | last & 0xFFF) & 0x7FFF_FFFF_FFFF_FFFF
+    let ms = last >> counterBits
+    return (ms << 22 | node | last & (1 << counterBits - 1)) & 0x7FFF_FFFF_FFFF_FFFF
   }
 }

@@ -38,6 +38,7 @@ package final class PostgresStore: Store {
   let scans: Lane
   /// Slices of fan-outs.
   let fans: Lane
+  private let atEnd: @Sendable () -> Void
   /// Where the next sweep goes on: blocks of the two tables.
   let sweepPlace = Guarded<(Int64, Int64)>((0, 0))
   /// Blocks of 8 KiB that one sweep looks at in each table.
@@ -46,16 +47,20 @@ package final class PostgresStore: Store {
   /// Opens the database, brings its tables to the newest version, and joins its nodes; waits for all of it.
   ///
   /// ``close(_:)`` must be called: until then its threads keep the connections.
+  /// - Parameter atEnd: Called when the last connection is closed.
   /// - Throws: ``StoreFault/schemaTooNew(found:known:)``, ``StoreFault/refused(detail:)`` or
   ///   ``StoreFault/unavailable(outcomeUnknown:detail:)``.
-  package init(_ address: PostgresAddress, options: Options) throws(StoreFault) {
+  package init(
+    _ address: PostgresAddress, options: Options, atEnd: @escaping @Sendable () -> Void = {}
+  ) throws(StoreFault) {
     limits = options.limits
+    self.atEnd = atEnd
     let membership = try Opening.open(address, name: options.nodeName, lease: options.nodeLease)
     self.membership = membership
     func lane(
-      _ name: String, writes: Bool = true, stepwise: Bool = false, groupMax: Int = 256
+      _ name: String, _ statements: [SQL], writes: Bool = true, stepwise: Bool = false, groupMax: Int = 256
     ) -> Lane.Options {
-      var options = Lane.Options(role: Session.Role(name: name))
+      var options = Lane.Options(role: Session.Role(name: name, statements: statements))
       options.writes = writes
       options.isStepwise = stepwise
       options.groupMax = groupMax
@@ -63,24 +68,29 @@ package final class PostgresStore: Store {
     }
     var opened: [Lane] = []
     do throws(StoreFault) {
-      let scans = try Lane(address, lane("store-scan", stepwise: true, groupMax: 1))
+      let scans = try Lane(address, lane("store-scan", SQL.ofScans, stepwise: true, groupMax: 1))
       opened.append(scans)
-      let bus = try PostgresBus(address, membership, lease: options.nodeLease) { done in
-        Self.nodes(scans, membership, done)
-      }
+      let claims = try Lane(address, lane("store-claim", SQL.ofClaims))
+      opened.append(claims)
+      let bus = try PostgresBus(
+        address, membership, lease: options.nodeLease,
+        store: .init(
+          nodes: { Self.nodes(scans, membership, $0) },
+          handOver: { Self.handOver($0, on: claims, membership, $1) }))
       self.scans = scans
+      self.claims = claims
       self.bus = bus
-      writes = try Lane(address, lane("store-write")) { session, devices throws(PostgresFailure) in
+      writes = try Lane(address, lane("store-write", SQL.ofWrites)) { session, devices throws(PostgresFailure) in
         try Self.tellOwners(of: devices, on: session, bus)
       }
       opened.append(writes)
-      claims = try Lane(address, lane("store-claim"))
-      opened.append(claims)
-      edits = try Lane(address, lane("store-edit", stepwise: true, groupMax: 64))
+      edits = try Lane(address, lane("store-edit", SQL.ofEdits, stepwise: true, groupMax: 64))
       opened.append(edits)
-      reads = try Lane(address, lane("store-read", writes: false))
+      reads = try Lane(address, lane("store-read", SQL.ofReads, writes: false))
       opened.append(reads)
-      fans = try Lane(address, lane("store-fan", stepwise: true, groupMax: 1))
+      fans = try Lane(address, lane("store-fan", SQL.ofFans, stepwise: true, groupMax: 1)) {
+        session, devices throws(PostgresFailure) in try Self.tellOwners(of: devices, on: session, bus)
+      }
     } catch {
       for lane in opened { lane.close {} }
       throw error
@@ -124,18 +134,67 @@ package final class PostgresStore: Store {
     }
   }
 
+  private static func handOver(
+    _ sender: SenderID, on lane: Lane, _ membership: Membership, _ done: @escaping Completion<Void>
+  ) {
+    submit(
+      to: lane, done,
+      send: { session throws(PostgresFailure) in
+        var parameters = Parameters()
+        parameters.int(sender.value)
+        parameters.int(membership.incarnation)
+        try session.send(.handOver, parameters)
+      },
+      take: { session throws(PostgresFailure) in
+        _ = try session.rows()
+        return .success(())
+      })
+  }
+
+  private enum Life: Sendable {
+    case open
+    /// Who waits for the end.
+    case closing([@Sendable () -> Void])
+    case closed
+  }
+  private let life = Guarded(Life.open)
+
   package func close(_ done: @escaping @Sendable () -> Void) {
-    let all = [writes, claims, edits, reads, scans, fans]
-    let left = Guarded(all.count + 1)
-    let ended: @Sendable () -> Void = {
+    let (isFirst, isOver) = life.withLock { life in
+      switch life {
+      case .open:
+        life = .closing([done])
+        return (true, false)
+      case .closing(let waiting):
+        life = .closing(waiting + [done])
+        return (false, false)
+      case .closed:
+        return (false, true)
+      }
+    }
+    if isOver { done() }
+    guard isFirst else { return }
+    let lanes = [writes, claims, edits, reads, scans, fans]
+    let left = Guarded(lanes.count + 1)
+    let ended: @Sendable () -> Void = { [self] in
       let isLast = left.withLock { left in
         left -= 1
         return left == 0
       }
-      if isLast { done() }
+      if isLast { closed() }
     }
     bus.close(ended)
-    for lane in all { lane.close(ended) }
+    for lane in lanes { lane.close(ended) }
+  }
+
+  private func closed() {
+    atEnd()
+    let waiting = life.withLock { life -> [@Sendable () -> Void] in
+      guard case .closing(let waiting) = life else { return [] }
+      life = .closed
+      return waiting
+    }
+    for done in waiting { done() }
   }
 
   // MARK: Handing work to lanes

@@ -55,6 +55,9 @@ package protocol NodeBus: AnyObject, Sendable {
   /// Sends to one node, or to all others.
   func send(_ event: BusEvent, to node: Int?)
 
+  /// Lets the other nodes have the upstream messages that this one leased, and tells them.
+  func handOver(upstreamOf sender: SenderID)
+
   /// The nodes that share the store, in the order of their numbers.
   func nodes(_ done: @escaping Completion<[NodeSummary]>)
 }

@@ -32,7 +32,7 @@ enum Arrows {
       "StorePostgres": basics.union(["Stores", "PushModel", "CPQ", "CLinux"]),
       "Connections": client.subtracting(["Connections"]).union(["HTTPCore"]),
       // Products: client and device know nothing of the server.
-      "ConnectionServer": client.union(["HTTPCore", "Stores", "StoreSQLite", "CLinux"]),
+      "ConnectionServer": client.union(["HTTPCore", "Stores", "StorePostgres", "StoreSQLite", "CLinux"]),
       "StreamClient": client,
       "DeviceRuntime": client.union(["HTTPCore"]),
       // Programs

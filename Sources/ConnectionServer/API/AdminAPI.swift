@@ -63,12 +63,13 @@ struct AdminAPI: Sendable {
     case ("messages", 1, "GET"): return try await MessageInspection(context: context).ofToken(request)
     case ("messages", 3, "GET"):
       return try await MessageInspection(context: context).ofMessage(sender: path[1], id: path[2])
+    case ("nodes", 1, "GET"): return try await NodeAdministration(context: context).list()
     case ("drain", 1, "POST"):
       drain()
       return .json(["draining": true], status: 202)
     case ("topics", _, _), ("users", _, _), ("groups", _, _), ("fanouts", _, _):
       return try await TargetAdministration(context: context).answer(path, request)
-    case ("projects", _, _), ("keys", _, _), ("tokens", _, _), ("messages", _, _):
+    case ("projects", _, _), ("keys", _, _), ("tokens", _, _), ("messages", _, _), ("nodes", _, _):
       return .methodNotAllowed("GET, POST or DELETE")
     default: return .notFound("There is nothing at this path.")
     }
@@ -111,6 +112,7 @@ struct AdminAPI: Sendable {
     let project = try await context.store.createProject(
       Project(id: id, sender: sender, createdAt: context.time.wall))
     context.accounts.add(project)
+    context.bus?.send(.accounts, to: nil)
     let server = try await makeKey(.server, project)
     let api = try await makeKey(.api, project)
     var answer = Self.show(project).members ?? []
@@ -145,6 +147,7 @@ struct AdminAPI: Sendable {
       createdAt: context.time.wall, hint: String(text.prefix(6)))
     try await context.store.addKey(key)
     context.accounts.add(key)
+    context.bus?.send(.accounts, to: nil)
     return text
   }
 
@@ -153,6 +156,7 @@ struct AdminAPI: Sendable {
       return .notFound("There is no active key with this id; list them with GET /admin/v1/keys.")
     }
     context.accounts.removeKey(hash: hash)
+    context.bus?.send(.accounts, to: nil)
     return .json(["id": .string(id), "state": "revoked"])
   }
 

@@ -50,6 +50,7 @@ extension Shard {
       return
     }
     desk.records[record.row.number] = record
+    record.isHeld = desk.board.hasOpenStream
     let actions = desk.board.offer(record.row.number)
     writing.append(record, handed: !actions.isEmpty, now: now)
     perform(actions, desk)
@@ -145,6 +146,7 @@ extension Shard {
   func senderClosed(_ sender: SenderID, _ stream: StreamRef) {
     guard let desk = desks[sender] else { return }
     perform(desk.board.streamClosed(stream), desk)
+    leaveToOthers(desk)
   }
 
   /// The store holds upstream messages of this sender from an earlier run.
@@ -162,7 +164,7 @@ extension Shard {
     let post = post
     let (index, sender) = (index, desk.sender)
     store.lease(
-      for: sender, after: desk.leasedUpTo, max: 500, node: 0, until: wall + .seconds(3600), now: wall
+      for: sender, after: desk.leasedUpTo, max: 500, node: bus?.node ?? 0, until: wall + .seconds(3600), now: wall
     ) { post.post(.leased(sender, $0), to: index) }
   }
 

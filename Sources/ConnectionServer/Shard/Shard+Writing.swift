@@ -19,6 +19,7 @@ extension Shard {
       guard let done = writing.finish() else { return }
       for (record, verdict) in zip(done.downstream, outcome.enqueue) { becameDurable(record, verdict) }
       for record in done.upstream { becameDurable(record) }
+      leaveToOthers(done.upstream)
       forgetSettled(done.batch)
       endedByRule(outcome.ended)
     case .failure(let fault):

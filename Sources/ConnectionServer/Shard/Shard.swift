@@ -19,6 +19,7 @@ final class Shard {
   let accounts: AccountDirectory
   let keys: MessageKeys
   let post: any ShardPost
+  let bus: (any NodeBus)?
   let counters: ShardCounters
   let log: Log
 
@@ -71,6 +72,7 @@ final class Shard {
     accounts = context.accounts
     keys = context.keys
     post = context.post
+    bus = context.bus
     counters = ShardCounters(context.metrics, shard: index)
     log = context.log
     upstreamSeen = DedupeWindow(idsMax: tuning.dedupeIDsMax, horizon: tuning.dedupeHorizon)
@@ -79,7 +81,7 @@ final class Shard {
     writing = WriteQueue()
     events = EventRing(capacity: tuning.eventsKept)
     outboxes = Array(repeating: [], count: shardCount)
-    numbers = NumberMaker(node: index % 1024)
+    numbers = context.bus.map { NumberMaker(node: $0.node, part: index % 64) } ?? NumberMaker(node: index % 1024)
   }
 
   func home(of device: DeviceNumber) -> Int { Int(device.value.magnitude % UInt64(shardCount)) }
@@ -165,6 +167,8 @@ struct ShardTuning: Sendable {
   var dedupeHorizon: Duration = .seconds(600)
   var eventsKept = 131_072
   var tokensKept = 200_000
+  /// How long a message with a time to live of 0 may take to the node that its device is connected to.
+  var carriedOver: Duration = .seconds(5)
   /// Registrations that one step of all fan-outs visits together, and how many jobs share a step.
   ///
   /// A slice of 200 holds the store's writer for some 3 ms. Smaller ones delay other writes less and cost more commits.

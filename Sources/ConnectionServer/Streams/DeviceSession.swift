@@ -39,7 +39,7 @@ final class DeviceSession: StreamSession, DeviceStream {
   /// Takes the device's stream in the store's eyes before any message is handed over.
   private func claim() {
     let (post, index, reference) = (context.post, shard.index, reference)
-    context.store.claim(device, node: 0, now: shard.wall) { result in
+    context.store.claim(device, node: context.node, now: shard.wall) { result in
       post.post(
         .perform { ($0.deviceStreams[reference.stream] as? DeviceSession)?.claimed(result) }, to: index)
     }
@@ -47,7 +47,11 @@ final class DeviceSession: StreamSession, DeviceStream {
 
   private func claimed(_ result: Result<StreamGrant, StoreFault>) {
     switch result {
-    case .success(let grant): slot = shard.deviceOpened(device, self, epoch: grant.epoch)
+    case .success(let grant):
+      if let previous = grant.previousNode, previous != context.node {
+        context.bus?.send(.kick(device, epoch: grant.epoch), to: previous)
+      }
+      slot = shard.deviceOpened(device, self, epoch: grant.epoch)
     case .failure(.refused): connection.fail(.notAuthorized, "The device is gone")
     case .failure: connection.fail(.resourceConstraint, "The store cannot be reached; connect again")
     }

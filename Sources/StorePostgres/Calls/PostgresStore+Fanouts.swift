@@ -247,6 +247,8 @@ struct FanoutStep: Sendable {
       let again = try enqueue(seconds.map { rows[$0] }, seconds.map { receivers[$0] }, job, &slice, on: session)
       for (index, verdict) in zip(seconds, again) { verdicts[index] = verdict }
     }
+    // Those whose stream another node holds are to be told there.
+    for receiver in receivers where receiver.isHeld { session.written.insert(receiver.device.value) }
     let endedAtOnce = Set(slice.ended.map(\.key))
     for (index, receiver) in receivers.enumerated()
     where receiver.isHeld && verdicts[index] == .stored && !endedAtOnce.contains(rows[index].key) {

@@ -5,11 +5,11 @@ import Synchronization
 
 extension PostgresStore {
   package func write(_ batch: WriteBatch, now: WallTime, _ done: @escaping Completion<WriteOutcome>) {
-    let (writer, limits) = (membership.incarnation, limits)
+    let (membership, limits) = (membership, limits)
     pipelined(
       writes, done,
       send: { session throws(PostgresFailure) in
-        try Self.send(batch, on: session, writer: writer, limits: limits, now: now)
+        try Self.send(batch, on: session, as: membership, limits: limits, now: now)
       },
       take: { session throws(PostgresFailure) in
         var outcome = WriteOutcome()
@@ -31,11 +31,11 @@ extension PostgresStore {
   }
 
   private static func send(
-    _ batch: WriteBatch, on session: Session, writer: Int64, limits: StoreLimits, now: WallTime
+    _ batch: WriteBatch, on session: Session, as node: Membership, limits: StoreLimits, now: WallTime
   ) throws(PostgresFailure) {
     if !batch.enqueue.isEmpty {
       try session.send(
-        .enqueue, Enqueueing.parameters(batch.enqueue, writer: writer, limits: limits, now: now))
+        .enqueue, Enqueueing.parameters(batch.enqueue, writer: node.incarnation, limits: limits, now: now))
     }
     if !batch.settle.isEmpty {
       var parameters = Parameters()
@@ -51,7 +51,7 @@ extension PostgresStore {
       parameters.ints(batch.fanoutEnds) { Int64($0.count) }
       try session.send(.countEnds, parameters)
     }
-    if !batch.append.isEmpty { try session.send(.append, parameters(batch.append)) }
+    if !batch.append.isEmpty { try session.send(.append, parameters(batch.append, node)) }
     if !batch.settleUpstream.isEmpty {
       var parameters = Parameters()
       parameters.ints(batch.settleUpstream) { $0.sender.value }
@@ -72,7 +72,7 @@ extension PostgresStore {
     }
   }
 
-  private static func parameters(_ rows: [StoredUpstream]) -> Parameters {
+  private static func parameters(_ rows: [StoredUpstream], _ node: Membership) -> Parameters {
     var parameters = Parameters(capacity: rows.reduce(0) { $0 + $1.body.count + 200 })
     parameters.ints(rows) { $0.sender.value }
     parameters.ints(rows) { $0.number.column }
@@ -82,6 +82,9 @@ extension PostgresStore {
     parameters.blobs(rows, text: { $0.messageID })
     parameters.blobs(rows, text: { $0.from })
     parameters.blobs(rows) { $0.body }
+    parameters.bools(rows) { $0.isHeld }
+    parameters.int4(node.number)
+    parameters.int(node.incarnation)
     return parameters
   }
 

@@ -12,7 +12,7 @@ final class Session {
     var name: String
     /// Run once, before anything else.
     var settings: [String] = []
-    var statements: [SQL] = SQL.allCases
+    var statements: [SQL] = []
     /// How long one answer may take.
     var answerMax: Duration = .seconds(60)
     /// False: statements run one by one as they are given, see ``Session/execute(_:)``.

@@ -1,6 +1,6 @@
 import CLinux
 import Glibc
-import PushModel
+package import PushModel
 import Seams
 package import Stores
 
@@ -31,16 +31,21 @@ package final class PostgresBus: NodeBus {
   private let state: Guarded<State>
   /// Readable when there is something to send.
   private let alarm: Int32
-  private let ask: @Sendable (@escaping Completion<[NodeSummary]>) -> Void
+  /// What the bus needs of the store's lanes.
+  struct Store: Sendable {
+    var nodes: @Sendable (@escaping Completion<[NodeSummary]>) -> Void
+    var handOver: @Sendable (SenderID, @escaping Completion<Void>) -> Void
+  }
+  private let store: Store
 
   init(
     _ address: PostgresAddress, _ membership: Membership, lease: Duration,
-    ask: @escaping @Sendable (@escaping Completion<[NodeSummary]>) -> Void
+    store: Store
   ) throws(StoreFault) {
     self.address = address
     self.membership = membership
     self.lease = lease
-    self.ask = ask
+    self.store = store
     node = membership.number
     state = Guarded(State())
     alarm = eventfd(0, Int32(EFD_NONBLOCK) | Int32(EFD_CLOEXEC))
@@ -55,7 +60,12 @@ package final class PostgresBus: NodeBus {
     state.withLock { $0.handler = handler }
   }
 
-  package func nodes(_ done: @escaping Completion<[NodeSummary]>) { ask(done) }
+  package func nodes(_ done: @escaping Completion<[NodeSummary]>) { store.nodes(done) }
+
+  package func handOver(upstreamOf sender: SenderID) {
+    // Told after it is durable, or nobody would find anything.
+    store.handOver(sender) { [weak self] _ in self?.send(.upstream([sender]), to: nil) }
+  }
 
   package func send(_ event: BusEvent, to node: Int?) {
     if node == self.node { return }

@@ -21,7 +21,7 @@ enum SQL: String, CaseIterable, Sendable {
   // Accounts
   case projects, insertProject, keys, insertKey, revokeKey, setting, saveSetting, counts
   // Nodes
-  case beat, livingNodes, notify, nodes
+  case beat, livingNodes, notify, nodes, handOver
 }
 
 /// The columns of a message `m` of device `d`, in the order in which ``Rows/message(_:)`` reads them.
@@ -80,6 +80,32 @@ private func receivers(_ tables: String, _ condition: String) -> String {
 }
 
 extension SQL {
+  /// What each lane prepares.
+  static let ofWrites: [SQL] = [
+    .enqueue, .settle, .countEnds, .append, .settleUpstream, .clearOverflow, .insertJournal, .pruneJournal, .owners,
+  ]
+  static let ofClaims: [SQL] = [.claim, .release, .lease, .handOver, .insertFanout, .addBadge, .setBadge]
+  static let ofEdits: [SQL] = [
+    .deviceByID, .registrationForUpdate, .seeDevice, .insertDevice, .insertRegistration, .makeAlias, .moveAliases,
+    .moveSubscriptions, .moveMemberships, .unregister, .leaveTopics, .leaveGroups, .deleteGroup, .takeOfApp,
+    .activeForUpdate, .active, .topicID, .insertTopic, .join, .leave, .topicCount, .groupByKey, .groupByName,
+    .groupForUpdate, .groupMembers, .insertGroup, .insertMember, .deleteMember, .projects, .insertProject,
+    .insertKey, .revokeKey, .saveSetting,
+  ]
+  static let ofReads: [SQL] = [
+    .backlog, .overflowed, .lookUp, .deviceByID, .deviceRegistrations, .projects, .keys, .setting,
+    .userRegistrations, .badge,
+  ]
+  static let ofScans: [SQL] = [
+    .sendersWithUpstream, .sweep, .journal, .find, .registrationPage, .active, .topicsOf, .topicPage,
+    .subscriberPage, .openFanouts, .fanoutByKey, .groupByKey, .groupByName, .groupPage, .groupMembers, .userPage,
+    .counts, .nodes,
+  ]
+  static let ofFans: [SQL] = [
+    .openFanout, .moveFanout, .topicID, .receiversOfTopic, .receiversOfSender, .receiversByNumber,
+    .subscriptionPage, .enqueue, .foldEnds, .pruneFanouts, .owners,
+  ]
+
   var text: String {
     switch self {
     case .enqueue:
@@ -97,9 +123,14 @@ extension SQL {
       "INSERT INTO fanout_end SELECT * FROM unnest($1::int8[], $2::int8[], $3::int8[])"
     case .append:
       """
-      INSERT INTO upstream(sender, number, expires, device, key, message_id, origin, body)
-      SELECT * FROM unnest($1::int8[], $2::int8[], $3::int8[], $4::int8[], $5::uuid[], $6::bytea[], $7::bytea[],
-        $8::bytea[]) ON CONFLICT DO NOTHING
+      INSERT INTO upstream(sender, number, expires, device, key, message_id, origin, body, lease_node, lease_by,
+        lease_until)
+      SELECT u.sender, u.number, u.expires, u.device, u.key, u.message_id, u.origin, u.body,
+        CASE WHEN u.held THEN $10::int4 ELSE 0 END, CASE WHEN u.held THEN $11::int8 ELSE 0 END,
+        CASE WHEN u.held THEN u.expires ELSE 0 END
+      FROM unnest($1::int8[], $2::int8[], $3::int8[], $4::int8[], $5::uuid[], $6::bytea[], $7::bytea[],
+        $8::bytea[], $9::bool[]) AS u(sender, number, expires, device, key, message_id, origin, body, held)
+      ON CONFLICT DO NOTHING
       """
     case .settleUpstream:
       """
@@ -385,6 +416,7 @@ extension SQL {
       """
     case .beat:
       "UPDATE node SET until = now() + $2::int8 * interval '1 millisecond' WHERE incarnation = $1"
+    case .handOver: "UPDATE upstream SET lease_until = 0 WHERE sender = $1 AND lease_by = $2"
     case .livingNodes: "SELECT incarnation FROM node WHERE until > now()"
     case .notify: "SELECT pg_notify($1, $2)"
     case .nodes:
