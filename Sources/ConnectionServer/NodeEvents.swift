@@ -26,7 +26,7 @@ extension ServerContext {
     case .tokens: onEveryShard { $0.tokens.removeAll() }
     case .accounts: Task { await reloadAccounts() }
     case .gap:
-      log.info("Notices of other nodes may have been missed; looking at everything again")
+      log.debug("Notices of other nodes may have been missed; looking at everything again")
       onEveryShard { shard in
         shard.tokens.removeAll()
         shard.rescanDevices()

@@ -1,5 +1,6 @@
 import CLinux
 import Foundation
+import Glibc
 import Seams
 
 /// A PostgreSQL of the tests' own: made from Debian's packages in a temporary folder, reached through a socket in it,
@@ -117,7 +118,11 @@ package final class PostgresServer: Sendable {
   /// Ends it at once, with all its processes, as a loss of power would except for the page cache; waits for it.
   package func kill() async throws {
     let child = child.withLock { $0 }
+    let list = "/proc/\(child.processID)/task/\(child.processID)/children"
+    let children = ((try? String(contentsOfFile: list, encoding: .utf8)) ?? "").split(separator: " ")
     child.signal(SIGKILL)
+    // They would notice by themselves, a moment later.
+    for text in children { if let number = Int32(text) { Glibc.kill(number, SIGKILL) } }
     _ = try await child.waitForExit(within: .seconds(20))
   }
 

@@ -157,8 +157,9 @@ import Testing
     let there = try await first.address.registerDevice()
     for token in [here.token, there.token] {
       let answer = try await first.address.request(
-        "POST", "/iid/v1/\(token)/rel/topics/news",
-        headers: ["authorization": "key=" + (try first.address.secret("server-key"))])
+        "POST",
+        "/v1/projects/\(first.address.projectID)/registrations/\(token)/topicSubscriptions?topic_name=news",
+        headers: ["x-goog-api-key": try first.address.secret("api-key")])
       #expect(answer.status == 200, "\(answer)")
     }
     let streams = [
@@ -182,23 +183,31 @@ import Testing
     sender.sendMessage(to: away.token, id: "before", data: ["n": "1"])
     #expect(try await sender.nextPayload()["message_type"] == "ack")
     try await database.kill()
-    sender.sendMessage(to: away.token, id: "during", data: ["n": "2"])
-    let nack = try await sender.nextPayload(within: .seconds(30))
-    #expect(nack["message_type"] == "nack")
-    #expect(nack["error"] == "SERVICE_UNAVAILABLE")
+    // A process of the server may live a moment longer than its master and take one or two more.
+    var taken = ["1"]
+    for attempt in 2... {
+      sender.sendMessage(to: away.token, id: "m-\(attempt)", data: ["n": "\(attempt)"])
+      let answer = try await sender.nextPayload(within: .seconds(30))
+      guard answer["message_type"] == "nack" else {
+        taken.append("\(attempt)")
+        continue
+      }
+      #expect(answer["error"] == "SERVICE_UNAVAILABLE")
+      break
+    }
     try await database.restart()
-    // The same message again, until the store is back.
+    // Again, until the store is back.
     for attempt in 0..<60 {
-      sender.sendMessage(to: away.token, id: "during", data: ["n": "2"])
+      sender.sendMessage(to: away.token, id: "again", data: ["n": "again"])
       let answer = try await sender.nextPayload(within: .seconds(30))
       if answer["message_type"] == "ack" { break }
       #expect(attempt < 59, "the store does not come back")
     }
+    taken.append("again")
     sender.sendMessage(to: near.token, id: "near", data: ["n": "3"])
     #expect(try await device.nextPayload()["data", "n"] == "3")
     let back = try await server.address.connect(away)
-    #expect(try await back.nextPayload()["data", "n"] == "1")
-    #expect(try await back.nextPayload()["data", "n"] == "2")
+    for number in taken { #expect(try await back.nextPayload()["data", "n"] == number) }
     #expect(try await server.terminate() == 0)
     try await database.kill()
   }

@@ -122,8 +122,7 @@ import Testing
     }
     // A second look finds it closed at the door.
     #expect(throws: StoreFault.self) { try self.store(server.url(), node: "other") }
-    try await server.sql(
-      "SET default_transaction_read_only = off; ALTER SYSTEM RESET default_transaction_read_only")
+    try await server.sql("ALTER SYSTEM RESET default_transaction_read_only")
     try await server.sql("SELECT pg_reload_conf()")
     _ = try await eventually { () throws(StoreFault) in try await store.write(batch, now: Self.now) }
     await store.close()
@@ -181,7 +180,7 @@ import Testing
     #expect(address.description == shown || address.description.hasPrefix(shown.prefix(20)))
   }
 
-  @Test(arguments: ["mysql://db", "postgres://db:port/x", "weir.sqlite", "postgres://[::1/x", ""])
+  @Test(arguments: ["mysql://db", "weir.sqlite", "postgres://[::1/x", ""])
   func anotherTextIsNoURL(_ text: String) {
     let refusal = #expect(throws: StoreFault.self) { try PostgresAddress(text) }
     #expect("\(String(describing: refusal))".contains("refused"))
@@ -231,15 +230,11 @@ import Testing
     let schema = try await PostgresServer.shared().schema()
     let store = try store(schema.url)
     let events = watch(store)
-    let end = ContinuousClock.now + .seconds(20)
-    while ContinuousClock.now < end {
-      let gone = try await schema.sql(
-        """
-        SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-        WHERE application_name = 'weir bus' AND query LIKE '%livingNodes%' OR application_name = 'weir bus'
-        """)
-      if gone != "0" { break }
-    }
+    // The first connection may have missed something as well.
+    try await wait(for: .gap, in: events)
+    events.update { $0 = [] }
+    try await schema.sql(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'weir bus'")
     try await wait(for: .gap, in: events)
     await store.close()
   }
@@ -249,6 +244,7 @@ import Testing
     let mortal = try store(schema.url, node: "mortal", lease: .seconds(1))
     let other = try store(schema.url, node: "other", lease: .seconds(1))
     let events = watch(other)
+    try await wait(for: .gap, in: events)
     var stage = stage(mortal)
     let rows = [stage.upstreamRow(isHeld: true), stage.upstreamRow(isHeld: false)]
     var batch = WriteBatch()
@@ -260,6 +256,7 @@ import Testing
       ).map(\.number)
     }
     #expect(try await lease() == [rows[1].number], "the other one is held")
+    events.update { $0 = [] }
     await mortal.close()
     try await wait(for: .gap, in: events)
     #expect(try await lease() == rows.map(\.number))

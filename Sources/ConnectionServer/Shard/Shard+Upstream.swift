@@ -18,10 +18,24 @@ final class UpstreamDesk {
   var leasedUpTo: MessageNumber?
   /// Done while behind: a lease under way may have seen their rows.
   var settledWhileBehind: Set<MessageNumber> = []
+  /// Done, but their rows may still be in a store that nodes share, where every notice leads to another look.
+  var settling: Set<MessageNumber> = []
+  /// Removed for good while a lease was under way, which may have seen them.
+  var settledDuringLease: [MessageNumber] = []
 
   init(sender: SenderID, windowMax: Int) {
     self.sender = sender
     board = UpstreamBoard(windowMax: windowMax)
+  }
+
+  /// The rows are gone from the store.
+  func removed(_ numbers: [MessageNumber]) {
+    if leasing { settledDuringLease += numbers } else { settling.subtract(numbers) }
+  }
+
+  func endLease() {
+    settling.subtract(settledDuringLease)
+    settledDuringLease = []
   }
 
   func drop(_ record: Upstream) {
@@ -120,8 +134,12 @@ extension Shard {
     case .queued:
       record.write = .withdrawn
       writing.withdrew()
-    case .submitted: record.acked = true
-    case .durable: writing.settleUpstream(record.row.sender, record.row.number, now: now)
+    case .submitted:
+      record.acked = true
+      if bus != nil { desk.settling.insert(record.row.number) }
+    case .durable:
+      if bus != nil { desk.settling.insert(record.row.number) }
+      writing.settleUpstream(record.row.sender, record.row.number, now: now)
     case .withdrawn, .never: break
     }
   }
@@ -171,6 +189,7 @@ extension Shard {
   func leased(_ sender: SenderID, _ result: Result<[StoredUpstream], StoreFault>) {
     let desk = desk(sender)
     desk.leasing = false
+    defer { desk.endLease() }
     guard case .success(let rows) = result else {
       // The desk stays behind; the next ack or stream leases again.
       counters.storeFaults.add(1)
@@ -185,7 +204,9 @@ extension Shard {
     }
     desk.leasedUpTo = last.number
     var actions: [UpstreamBoard<StreamRef>.Action] = []
-    for row in rows where desk.records[row.number] == nil && !desk.settledWhileBehind.contains(row.number) {
+    for row in rows where desk.records[row.number] == nil && !desk.settledWhileBehind.contains(row.number)
+      && !desk.settling.contains(row.number)
+    {
       desk.records[row.number] = Upstream(row, origin: nil, write: .durable)
       actions += desk.board.offer(row.number)
     }

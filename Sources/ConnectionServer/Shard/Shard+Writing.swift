@@ -70,6 +70,10 @@ extension Shard {
 
   private func forgetSettled(_ batch: WriteBatch) {
     for row in batch.settle { unmarkSettling(row.device, row.number) }
+    guard bus != nil else { return }
+    for (sender, rows) in Dictionary(grouping: batch.settleUpstream, by: \.sender) {
+      desks[sender]?.removed(rows.map(\.number))
+    }
   }
 
   /// The row is gone, or never came to be.

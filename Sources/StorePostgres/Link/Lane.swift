@@ -186,7 +186,11 @@ final class Lane: Sendable {
   }
 
   private func connected(_ place: inout Place) -> Session? {
-    if let session = place.session, !session.isBroken { return session }
+    if let session = place.session {
+      // Better found before anything is sent: afterwards the outcome would be open.
+      session.lookForEnd()
+      if !session.isBroken { return session }
+    }
     place.session = nil
     let now = SystemTime().moment
     guard now >= place.retryAt else { return nil }

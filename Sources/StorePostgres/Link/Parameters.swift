@@ -123,6 +123,28 @@ struct Parameters {
     }
   }
 
+  mutating func optionalBlobs<Rows: Collection>(_ rows: Rows, _ blob: (Rows.Element) -> [UInt8]?) {
+    bytes(rows, .bytea, blob)
+  }
+
+  mutating func optionalTexts<Rows: Collection>(_ rows: Rows, _ text: (Rows.Element) -> [UInt8]?) {
+    bytes(rows, .text, text)
+  }
+
+  mutating func keyBytes<Rows: Collection>(_ rows: Rows, _ key: (Rows.Element) -> [UInt8]) {
+    bytes(rows, .uuid, key)
+  }
+
+  private mutating func bytes<Rows: Collection>(
+    _ rows: Rows, _ type: TypeID, _ value: (Rows.Element) -> [UInt8]?
+  ) {
+    array(rows, type) { into, row in
+      guard let value = value(row) else { return false }
+      into.bytes += value
+      return true
+    }
+  }
+
   // MARK: Handing over
 
   /// Calls `body` with the pointers that libpq takes; they hold while it runs.

@@ -136,6 +136,15 @@ final class Session {
 
   // MARK: Receiving
 
+  /// Looks, without waiting, whether the server has ended a session that was idle.
+  func lookForEnd() {
+    var entry = pollfd(fd: PQsocket(connection), events: Int16(POLLIN), revents: 0)
+    guard poll(&entry, 1, 0) > 0 else { return }
+    if PQconsumeInput(connection) == 0 || PQstatus(connection) == CONNECTION_BAD { isBroken = true }
+    // What the server says last comes before the end of the connection.
+    if entry.revents & Int16(POLLHUP) != 0 { isBroken = true }
+  }
+
   /// The rows of the next statement that was sent.
   func rows() throws(PostgresFailure) -> Rows {
     guard let result = try next() else { throw broken("reading: a result is missing") }

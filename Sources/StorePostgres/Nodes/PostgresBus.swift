@@ -11,6 +11,8 @@ package import Stores
 package final class PostgresBus: NodeBus {
   private struct State {
     var handler: (@Sendable ([BusEvent]) -> Void)?
+    /// Nobody listened yet when there was something to say.
+    var hasMissed = false
     /// Channel and payload.
     var outgoing: [(channel: String, payload: String)] = []
     /// What did not fit: everybody is to look at everything.
@@ -57,7 +59,12 @@ package final class PostgresBus: NodeBus {
   deinit { Glibc.close(alarm) }
 
   package func listen(_ handler: @escaping @Sendable ([BusEvent]) -> Void) {
-    state.withLock { $0.handler = handler }
+    let hasMissed = state.withLock { state in
+      state.handler = handler
+      defer { state.hasMissed = false }
+      return state.hasMissed
+    }
+    if hasMissed { handler([.gap]) }
   }
 
   package func nodes(_ done: @escaping Completion<[NodeSummary]>) { store.nodes(done) }
@@ -146,7 +153,6 @@ package final class PostgresBus: NodeBus {
 
   private func run() {
     var session: Session?
-    var wasConnected = false
     var beatAt = SystemTime().moment
     var living: Set<Int64> = []
     while true {
@@ -160,8 +166,8 @@ package final class PostgresBus: NodeBus {
           session = nil
           open = try Session(address, role)
           session = open
-          if wasConnected { tell([.gap]) }
-          wasConnected = true
+          // What was sent while nobody listened is lost, before the first time too.
+          tell([.gap])
           beatAt = SystemTime().moment
         }
         if SystemTime().moment >= beatAt {
@@ -196,7 +202,12 @@ package final class PostgresBus: NodeBus {
   }
 
   private func tell(_ events: [BusEvent]) {
-    if let handler = state.withLock({ $0.handler }), !events.isEmpty { handler(events) }
+    guard !events.isEmpty else { return }
+    let handler = state.withLock { state in
+      if state.handler == nil { state.hasMissed = true }
+      return state.handler
+    }
+    handler?(events)
   }
 
   /// Renews the lease, and looks whether another node is gone.
