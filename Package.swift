@@ -118,6 +118,11 @@ let package = Package(
         "Telemetry", "XMLCore", "XMPPCore", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Stream"),
     program(
+      "store-bench",
+      [
+        "StoreConformance", "StorePostgres", "StoreSQLite", "Stores", "PushModel", "Bytes", "Seams", "CLinux",
+      ], path: "Benchmarks/Store"),
+    program(
       "kill-run",
       [
         "TestKit", "StreamClient", "DeviceRuntime", "Connections", "DeliveryCore", "EventLoops", "TLSCore",

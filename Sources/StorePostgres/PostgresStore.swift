@@ -80,7 +80,8 @@ package final class PostgresStore: Store {
       self.scans = scans
       self.claims = claims
       self.bus = bus
-      writes = try Lane(address, lane("store-write", SQL.ofWrites)) { session, devices throws(PostgresFailure) in
+      writes = try Lane(address, lane("store-write", SQL.ofWrites)) {
+        session, devices throws(PostgresFailure) in
         try Self.tellOwners(of: devices, on: session, bus)
       }
       opened.append(writes)

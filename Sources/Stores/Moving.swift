@@ -36,7 +36,8 @@ package struct MovedTable: Sendable {
     .init(
       name: "message",
       columns: [
-        ("device", .int), ("number", .int), ("expires", .int), ("sender", .int), ("app", .text), ("key", .key),
+        ("device", .int), ("number", .int), ("expires", .int), ("sender", .int), ("app", .text),
+        ("key", .key),
         ("collapse", .bytes), ("high", .flag), ("body", .bytes), ("receipt", .bytes), ("share", .int),
         ("job", .int),
       ]),
@@ -95,7 +96,9 @@ package struct MovedLedger: Sendable, Hashable {
     // FNV-1a, 64 bits, over the kind, length and bytes of each value.
     var hash: UInt64 = 0xcbf2_9ce4_8422_2325
     func mix(_ byte: UInt8) { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-    func mix(_ number: UInt64) { for shift in stride(from: 0, to: 64, by: 8) { mix(UInt8(truncatingIfNeeded: number >> UInt64(shift))) } }
+    func mix(_ number: UInt64) {
+      for shift in stride(from: 0, to: 64, by: 8) { mix(UInt8(truncatingIfNeeded: number >> UInt64(shift))) }
+    }
     for value in row {
       switch value {
       case .none: mix(UInt8(0))

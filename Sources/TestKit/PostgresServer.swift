@@ -108,7 +108,9 @@ package final class PostgresServer: Sendable {
   @discardableResult
   package func sql(_ text: String, schema: String? = nil) async throws -> String {
     let (code, output) = try await ChildProcess.run(
-      "/bin/sh", ["-c", "exec \"$0\" \"$@\" 2>&1", "\(Self.programs())/psql", "-XqAt", "-v", "ON_ERROR_STOP=1",
+      "/bin/sh",
+      [
+        "-c", "exec \"$0\" \"$@\" 2>&1", "\(Self.programs())/psql", "-XqAt", "-v", "ON_ERROR_STOP=1",
         "-d", url(schema: schema), "-c", text,
       ])
     guard code == 0 else { throw ServerProcessFailure(description: "psql: \(output)") }

@@ -62,7 +62,9 @@ import Testing
       let refused = await result { () throws(StoreFault) in try await store.write(batch, now: Self.now) }
       #expect(refused.isUnavailable, "\(refused)")
       try await server.restart()
-      let outcome = try await eventually { () throws(StoreFault) in try await store.write(batch, now: Self.now) }
+      let outcome = try await eventually { () throws(StoreFault) in
+        try await store.write(batch, now: Self.now)
+      }
       #expect(outcome.enqueue == [.stored], "round \(round)")
       answered.append(row.number)
     }
@@ -169,9 +171,15 @@ import Testing
   }
 
   @Test(arguments: [
-    ("postgres://ana:secret@db1:5432,db2:5433/weir?sslmode=require", "postgres://ana:***@db1:5432,db2:5433/weir?sslmode=require"),
+    (
+      "postgres://ana:secret@db1:5432,db2:5433/weir?sslmode=require",
+      "postgres://ana:***@db1:5432,db2:5433/weir?sslmode=require"
+    ),
     ("postgresql://db/weir?password=secret&user=ana", "postgres://ana:***@db/weir"),
-    ("postgres://ana@db/weir?sslcert=c.pem&sslpassword=secret", "postgres://ana@db/weir?sslcert=c.pem&sslpassword=***"),
+    (
+      "postgres://ana@db/weir?sslcert=c.pem&sslpassword=secret",
+      "postgres://ana@db/weir?sslcert=c.pem&sslpassword=***"
+    ),
   ])
   func aURLIsShownWithoutItsPasswords(_ url: String, _ shown: String) throws {
     let address = try PostgresAddress(url)
@@ -219,7 +227,9 @@ import Testing
     let many = (1...5_000).map { DeviceNumber(Int64($0) + 1_000_000_000_000) }
     first.bus.send(.wake(many), to: second.bus.node)
     _ = try await events.wait(for: "all of a long list", within: .seconds(20)) { events in
-      let woken = events.flatMap { event -> [DeviceNumber] in if case .wake(let list) = event { list } else { [] } }
+      let woken = events.flatMap { event -> [DeviceNumber] in
+        if case .wake(let list) = event { list } else { [] }
+      }
       return Set(woken).isSuperset(of: many) ? true : nil
     }
     await first.close()
@@ -363,7 +373,8 @@ extension Stage {
   mutating func upstreamRow(isHeld: Bool) -> StoredUpstream {
     let number = message(for: DeviceNumber(1)).number
     var row = StoredUpstream(
-      number: number, sender: SenderID(77), key: Self.anyKey(number), device: nil, expires: now + .seconds(3_600),
+      number: number, sender: SenderID(77), key: Self.anyKey(number), device: nil,
+      expires: now + .seconds(3_600),
       body: [], messageID: "m", from: "f")
     row.isHeld = isHeld
     return row

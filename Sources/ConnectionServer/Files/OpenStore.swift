@@ -21,7 +21,9 @@ struct OpenStore: Sendable {
     let lock = try DataDirectory(path: directory)
     do {
       let name = try Self.nodeName(in: directory)
-      let shared = try PostgresStore(address, options: .init(limits: limits, nodeName: name)) { lock.unlock() }
+      let shared = try PostgresStore(address, options: .init(limits: limits, nodeName: name)) {
+        lock.unlock()
+      }
       store = shared
       bus = shared.bus
     } catch {

@@ -182,7 +182,8 @@ extension Shard {
     let post = post
     let (index, sender) = (index, desk.sender)
     store.lease(
-      for: sender, after: desk.leasedUpTo, max: 500, node: bus?.node ?? 0, until: wall + .seconds(3600), now: wall
+      for: sender, after: desk.leasedUpTo, max: 500, node: bus?.node ?? 0, until: wall + .seconds(3600),
+      now: wall
     ) { post.post(.leased(sender, $0), to: index) }
   }
 
@@ -204,7 +205,8 @@ extension Shard {
     }
     desk.leasedUpTo = last.number
     var actions: [UpstreamBoard<StreamRef>.Action] = []
-    for row in rows where desk.records[row.number] == nil && !desk.settledWhileBehind.contains(row.number)
+    for row in rows
+    where desk.records[row.number] == nil && !desk.settledWhileBehind.contains(row.number)
       && !desk.settling.contains(row.number)
     {
       desk.records[row.number] = Upstream(row, origin: nil, write: .durable)

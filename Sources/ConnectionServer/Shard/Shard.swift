@@ -81,7 +81,8 @@ final class Shard {
     writing = WriteQueue()
     events = EventRing(capacity: tuning.eventsKept)
     outboxes = Array(repeating: [], count: shardCount)
-    numbers = context.bus.map { NumberMaker(node: $0.node, part: index % 64) } ?? NumberMaker(node: index % 1024)
+    numbers =
+      context.bus.map { NumberMaker(node: $0.node, part: index % 64) } ?? NumberMaker(node: index % 1024)
   }
 
   func home(of device: DeviceNumber) -> Int { Int(device.value.magnitude % UInt64(shardCount)) }

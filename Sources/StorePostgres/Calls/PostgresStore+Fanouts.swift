@@ -42,7 +42,8 @@ extension PostgresStore {
   package func fanout(of key: MessageKey, _ done: @escaping Completion<FanoutProgress?>) {
     var parameters = Parameters()
     parameters.key(key)
-    query(scans, .fanoutByKey, parameters, done) { rows throws(PostgresFailure) in try rows.progresses().first }
+    query(scans, .fanoutByKey, parameters, done) { rows throws(PostgresFailure) in try rows.progresses().first
+    }
   }
 
   package func pruneFanouts(
@@ -244,7 +245,8 @@ struct FanoutStep: Sendable {
     let seconds = rows.indices.filter { verdicts[$0] == .duplicate }.prefix(spares.count)
     for index in seconds { if let spare = spares.popFirst() { rows[index].number = spare } }
     if !seconds.isEmpty {
-      let again = try enqueue(seconds.map { rows[$0] }, seconds.map { receivers[$0] }, job, &slice, on: session)
+      let again = try enqueue(
+        seconds.map { rows[$0] }, seconds.map { receivers[$0] }, job, &slice, on: session)
       for (index, verdict) in zip(seconds, again) { verdicts[index] = verdict }
     }
     // Those whose stream another node holds are to be told there.

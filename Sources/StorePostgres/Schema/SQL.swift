@@ -82,11 +82,13 @@ private func receivers(_ tables: String, _ condition: String) -> String {
 extension SQL {
   /// What each lane prepares.
   static let ofWrites: [SQL] = [
-    .enqueue, .settle, .countEnds, .append, .settleUpstream, .clearOverflow, .insertJournal, .pruneJournal, .owners,
+    .enqueue, .settle, .countEnds, .append, .settleUpstream, .clearOverflow, .insertJournal, .pruneJournal,
+    .owners,
   ]
   static let ofClaims: [SQL] = [.claim, .release, .lease, .handOver, .insertFanout, .addBadge, .setBadge]
   static let ofEdits: [SQL] = [
-    .deviceByID, .registrationForUpdate, .seeDevice, .insertDevice, .insertRegistration, .makeAlias, .moveAliases,
+    .deviceByID, .registrationForUpdate, .seeDevice, .insertDevice, .insertRegistration, .makeAlias,
+    .moveAliases,
     .moveSubscriptions, .moveMemberships, .unregister, .leaveTopics, .leaveGroups, .deleteGroup, .takeOfApp,
     .activeForUpdate, .active, .topicID, .insertTopic, .join, .leave, .topicCount, .groupByKey, .groupByName,
     .groupForUpdate, .groupMembers, .insertGroup, .insertMember, .deleteMember, .projects, .insertProject,
@@ -98,7 +100,8 @@ extension SQL {
   ]
   static let ofScans: [SQL] = [
     .sendersWithUpstream, .sweep, .journal, .find, .registrationPage, .active, .topicsOf, .topicPage,
-    .subscriberPage, .openFanouts, .fanoutByKey, .groupByKey, .groupByName, .groupPage, .groupMembers, .userPage,
+    .subscriberPage, .openFanouts, .fanoutByKey, .groupByKey, .groupByName, .groupPage, .groupMembers,
+    .userPage,
     .counts, .nodes,
   ]
   static let ofFans: [SQL] = [

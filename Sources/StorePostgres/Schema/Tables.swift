@@ -6,8 +6,9 @@ enum Tables {
   /// Step n takes a database of version n to n + 1.
   static let steps: [String] = [first + Functions.first]
 
-  /// Messages are inserted and deleted, never updated: whether one is live follows from the epoch that its device had
-  /// when it was written. So a claim or a release touches one row however much is stored.
+  /// Messages are inserted and deleted, never updated.
+  ///
+  /// Whether one is live follows from the epoch that its device had when it was written, so a claim or a release touches one row however much is stored.
   ///
   /// Names that peers choose freely are `bytea`: text may not hold U+0000. Keys are `uuid`, which is 16 bytes and no
   /// more. Text is ordered by its bytes, as Swift does for ASCII.
