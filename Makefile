@@ -5,11 +5,14 @@ OUT    ?= ./certs
 SECONDS_PER_FUZZ ?= 20
 FILTER ?=
 RUNS   ?= 20
+SEED   ?=
+SEEDS  ?= 1...200
+CANARIES := store-forgets device-forgets server-forgets
 # Programs that show a progress bar or ask look at this; the continuous integration sets CI=true.
 export NO_COLOR := $(if $(CI),1,$(NO_COLOR))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-rest fmt lint tidy demo bench durability certs docs fuzz tsan asan release clean
+.PHONY: help run test check check-rest fmt lint tidy demo bench durability simulate canaries certs docs fuzz tsan asan release clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,7 +55,18 @@ bench: ## Measure a running server and the cores in a release build (BENCH='--sm
 	swift build -c release --product stream-bench
 	swift build -c release --product weir-bench
 	.build/release/stream-bench $(BENCH)
+	.build/release/stream-bench --http $(BENCH)
 	.build/release/weir-bench $(BENCH)
+
+simulate: ## Run seeds of the whole system on a virtual clock, each twice (SEEDS=1...200, or SEED=n for a trace)
+	@dev/deps.sh run
+	swift build -c release --product simulate
+	.build/release/simulate $(if $(SEED),--seed $(SEED) --trace,--seeds $(SEEDS))
+
+canaries: ## Run the simulator with deliberate faults, which it must catch
+	@dev/deps.sh run
+	swift build -c release --product simulate
+	@for canary in $(CANARIES); do .build/release/simulate --once --canary $$canary --seeds 1...60 || exit 1; done
 
 durability: ## Kill the server with SIGKILL at random points under load and compare both ends (RUNS=20)
 	@dev/deps.sh run

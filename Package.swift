@@ -44,6 +44,9 @@ let package = Package(
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CXML2", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"])]),
     .systemLibrary(name: "CHTTPParser", providers: [.apt(["libhttp-parser-dev"])]),
+    .systemLibrary(name: "CNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
+    .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+    .systemLibrary(name: "CZ", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .systemLibrary(name: "CPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
     .systemLibrary(name: "CLinux"),
@@ -56,11 +59,12 @@ let package = Package(
     library("JSONCore", ["Bytes"]),
     library("XMLCore", ["Bytes", "CXML2"]),
     library("XMPPCore", ["XMLCore", "Bytes", "Seams"]),
-    library("HTTPCore", ["Bytes", "Seams", "CHTTPParser"]),
+    library("HTTPCore", ["Bytes", "Seams", "CHTTPParser", "CNghttp2", "CZ"]),
     library("TLSCore", ["Bytes", "COpenSSL"]),
     library("PushModel", ["JSONCore", "Bytes", "Seams"]),
     library("DeliveryCore", ["PushModel", "Bytes", "Seams"]),
     library("PushXMPP", ["XMPPCore", "PushModel", "XMLCore", "JSONCore", "Bytes"]),
+    library("PushHTTP", ["HTTPCore", "PushModel", "JSONCore", "Bytes", "Seams"]),
 
     // Ports
     library("Stores", ["PushModel", "Bytes", "Seams"]),
@@ -86,14 +90,14 @@ let package = Package(
       "ConnectionServer",
       [
         "Connections", "StorePostgres", "StoreSQLite", "Stores", "EventLoops", "Telemetry", "TLSCore", "HTTPCore",
-        "XMPPCore", "XMLCore", "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes",
+        "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP", "PushModel", "DeliveryCore", "JSONCore", "Bytes",
         "Seams", "CLinux",
       ]),
     library(
       "StreamClient",
       [
         "Connections", "EventLoops", "Telemetry", "TLSCore", "XMPPCore", "XMLCore", "PushXMPP",
-        "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
+        "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams", "CCurl",
       ]),
     library(
       "DeviceRuntime",
@@ -114,8 +118,8 @@ let package = Package(
     program(
       "stream-bench",
       [
-        "Connections", "DeviceRuntime", "EventLoops", "HTTPCore", "JSONCore", "PushXMPP", "TLSCore",
-        "Telemetry", "XMLCore", "XMPPCore", "Bytes", "Seams", "CLinux",
+        "Connections", "DeviceRuntime", "EventLoops", "HTTPCore", "JSONCore", "PushModel", "PushXMPP",
+        "StoreSQLite", "Stores", "TLSCore", "Telemetry", "XMLCore", "XMPPCore", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Stream"),
     program(
       "store-bench",
@@ -137,6 +141,13 @@ let package = Package(
         "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops", "TLSCore",
         "HTTPCore", "XMLCore", "Stores", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
+    library(
+      "Simulator",
+      [
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops", "Stores",
+        "PushXMPP", "PushModel", "DeliveryCore", "XMPPCore", "TLSCore", "Telemetry", "Bytes", "Seams",
+      ]),
+    program("simulate", ["Simulator", "JSONCore", "Bytes", "CLinux"], path: "Benchmarks/Simulate"),
 
     // Tests, one target a module
     tests("BytesTests", ["Bytes", "COpenSSL"]),
@@ -144,12 +155,13 @@ let package = Package(
     tests("JSONCoreTests", ["JSONCore", "Bytes"]),
     tests("XMLCoreTests", ["XMLCore", "Bytes", "Seams", "CXML2"]),
     tests("XMPPCoreTests", ["XMPPCore", "XMLCore", "Bytes", "Seams"]),
-    tests("HTTPCoreTests", ["HTTPCore", "Bytes", "Seams"]),
+    tests("HTTPCoreTests", ["HTTPCore", "Bytes", "Seams", "CNghttp2", "CZ"]),
     tests("TLSCoreTests", ["TLSCore", "Bytes", "COpenSSL"]),
     tests("PushModelTests", ["PushModel", "JSONCore", "Bytes", "Seams"]),
     tests("DeliveryCoreTests", ["DeliveryCore", "PushModel", "Bytes", "Seams"]),
     tests(
       "PushXMPPTests", ["PushXMPP", "XMPPCore", "XMLCore", "PushModel", "JSONCore", "Bytes"]),
+    tests("PushHTTPTests", ["PushHTTP", "HTTPCore", "PushModel", "JSONCore", "Bytes", "Seams"]),
     program(
       "store-crasher", ["StoreSQLite", "Stores", "PushModel", "Bytes", "Seams"],
       path: "Tests/StoreCrasher"),
@@ -167,13 +179,13 @@ let package = Package(
       "ConnectionServerTests",
       [
         "ConnectionServer", "TestKit", "Connections", "Stores", "StoreSQLite", "EventLoops",
-        "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore", "PushXMPP", "PushModel",
+        "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP", "PushModel",
         "DeliveryCore", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
     tests(
       "StreamClientTests",
       [
-        "StreamClient", "ConnectionServer", "TestKit", "Connections", "EventLoops", "TLSCore",
+        "StreamClient", "ConnectionServer", "TestKit", "Connections", "EventLoops", "TLSCore", "HTTPCore",
         "XMPPCore", "XMLCore", "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
     tests(
@@ -183,7 +195,11 @@ let package = Package(
         "TLSCore", "XMPPCore", "XMLCore", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
     tests("WeirCommandTests", ["WeirCommand", "TestKit", "PushModel", "JSONCore", "Bytes", "Seams"]),
-    tests("IntegrationTests", ["TestKit", "ConnectionServer", "weir"]),
+    tests(
+      "IntegrationTests", ["TestKit", "ConnectionServer", "StreamClient", "DeviceRuntime", "JSONCore", "weir"]),
+    tests(
+      "SimulatorTests",
+      ["Simulator", "simulate", "ConnectionServer", "Stores", "PushModel", "DeliveryCore", "Bytes", "Seams"]),
     tests("TidyTests", []),
   ]
 )

@@ -21,6 +21,8 @@ step 'documents' dev/docs.sh
 step 'release build' swift build -c release --product weir
 step 'benchmarks run' make --no-print-directory bench BENCH=--smoke
 step 'durability' make --no-print-directory durability RUNS="${RUNS:-5}"
+step 'simulation' make --no-print-directory simulate SEEDS="${SEEDS:-1...100}"
+step 'canaries' make --no-print-directory canaries
 # A short look with a fixed seed; `make fuzz` searches.
 export FUZZ_SEED=${FUZZ_SEED:-1}
 step 'fuzz' dev/fuzz.sh "${SECONDS_PER_FUZZ:-10}"

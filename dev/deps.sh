@@ -5,8 +5,8 @@
 #   dev/deps.sh test   that, and what the tests need
 set -euo pipefail
 
-run_packages=(libuv1-dev libssl-dev libxml2-dev libhttp-parser-dev libsqlite3-dev libpq-dev pkg-config)
-test_packages=(python3 python3-venv openssl ca-certificates git postgresql)
+run_packages=(libuv1-dev libssl-dev libxml2-dev libhttp-parser-dev libnghttp2-dev zlib1g-dev libcurl4-openssl-dev libsqlite3-dev libpq-dev pkg-config)
+test_packages=(python3 python3-venv openssl ca-certificates git curl nghttp2-client wrk postgresql)
 
 die() {
   printf 'deps: %s\n' "$*" >&2

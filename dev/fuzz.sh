@@ -22,7 +22,7 @@ flags=(-O -parse-as-library -swift-version 6 -package-name weir -sanitize=fuzzer
   -enable-upcoming-feature ExistentialAny -enable-upcoming-feature InternalImportsByDefault
   -enable-upcoming-feature MemberImportVisibility -I "$work")
 for module in Sources/C*/module.modulemap; do flags+=(-I "$(dirname "$module")"); done
-for option in $(pkg-config --cflags openssl libxml-2.0 libuv sqlite3); do flags+=(-Xcc "$option"); done
+for option in $(pkg-config --cflags openssl libxml-2.0 libuv sqlite3 libnghttp2 zlib); do flags+=(-Xcc "$option"); done
 
 targets=0
 for source in Fuzzing/*.swift; do
@@ -42,7 +42,7 @@ for source in Fuzzing/*.swift; do
     objects+=("$work/$module.o")
   done
   swiftc "${flags[@]}" -module-name "Fuzz$name" "$source" "${objects[@]}" -use-ld=lld -o "$work/$name" \
-    -lhttp_parser $(pkg-config --libs openssl libxml-2.0 libuv sqlite3)
+    -lhttp_parser $(pkg-config --libs openssl libxml-2.0 libuv sqlite3 libnghttp2 zlib)
   mkdir -p "$work/found/$name" "Fuzzing/corpus/$name"
   printf 'fuzz: %s for %s s\n' "$name" "$seconds"
   # To a file and not a pipe: a reader of the pipe can hang after a crash.

@@ -152,6 +152,44 @@ final class Generator: @unchecked Sendable {
     try await loop.perform { [self] in latency = Histogram() }
   }
 
+  /// Sends one message to a topic on a stream of its own.
+  ///
+  /// - Returns: From the write of the message to its ack.
+  func sendToTopic(
+    _ topic: String, id: String, payloadBytes: Int, identity: String, key: String, port: UInt16
+  ) async throws -> Duration {
+    let acked = Mutex<(sent: Int64, taken: Duration?)>((0, nil))
+    let stream = try await loop.perform { [self] in
+      let stream = LeanStream(
+        identity: identity, password: key, port: port, context: context, scratch: scratch, on: loop)
+      stream.failed = { [self] why in trouble.withLock { $0 = $0 ?? "the topic's sender: \(why)" } }
+      stream.received = { [self] _, json in
+        guard Lean.isAck(json) else { return stream.failed(String(decoding: json, as: UTF8.self)) }
+        acked.withLock { $0.taken = .nanoseconds(loop.time.moment.ns - $0.sent) }
+      }
+      stream.ready = { [self] stream in
+        let text =
+          "<message><gcm xmlns=\"google:mobile:data\">{\"message_id\":\"\(id)\",\"to\":\"/topics/\(topic)\",\"data\":{\"t\":\""
+          + String(repeating: "x", count: payloadBytes) + "\"}}</gcm></message>"
+        acked.withLock { $0.sent = loop.time.moment.ns }
+        Array(text.utf8).withUnsafeBytes { stream.send($0) }
+      }
+      stream.connect()
+      return Handle(stream)
+    }
+    try await wait { acked.withLock { $0.taken != nil } }
+    try await loop.perform { stream.value.close() }
+    return acked.withLock { $0.taken } ?? .zero
+  }
+
+  /// A stream on its way back to its loop.
+  ///
+  /// `@unchecked Sendable`: what it holds is touched on the loop alone.
+  private struct Handle: @unchecked Sendable {
+    let value: LeanStream
+    init(_ value: LeanStream) { self.value = value }
+  }
+
   func stopSending() async throws {
     try await loop.perform { [self] in
       for sender in senders { sender.isSending = false }

@@ -4,23 +4,38 @@ import JSONCore
 
 /// `weir serve` as a process of its own, on a fresh data directory and free ports.
 final class ServerUnderTest {
-  let process = Process()
+  private(set) var process = Process()
   let directory: String
+  private let loops: Int
+  private let weir: String
+  private let more: [String]
   private(set) var xmpp: UInt16 = 0
   private(set) var https = 0
+  private(set) var admin: UInt16 = 0
   private(set) var senderID = ""
   var credentials: String { directory + "/credentials" }
 
-  init(loops: Int, weir: String) throws {
+  /// - Parameter more: Further flags of `weir serve`.
+  init(loops: Int, weir: String, more: [String] = []) throws {
+    self.loops = loops
+    self.weir = weir
+    self.more = more
     directory =
       FileManager.default.temporaryDirectory.appendingPathComponent(
         "weir-bench-\(getpid())-\(UInt32.random(in: 0 ... .max))"
       ).path
+    try start()
+  }
+
+  /// Starts it again after ``end()``, on the same data.
+  func start() throws {
+    process = Process()
     process.executableURL = URL(fileURLWithPath: weir)
-    process.arguments = [
-      "serve", "--data", directory, "--xmpp-port", "0", "--https-port", "0", "--admin-port", "0", "--loops",
-      String(loops), "--log-level", "error", "--limit", "stored-per-device=1000000",
-    ]
+    process.arguments =
+      [
+        "serve", "--data", directory, "--xmpp-port", "0", "--https-port", "0", "--admin-port", "0", "--loops",
+        String(loops), "--log-level", "error", "--limit", "stored-per-device=1000000",
+      ] + more
     let output = Pipe()
     process.standardOutput = output
     try process.run()
@@ -33,10 +48,11 @@ final class ServerUnderTest {
     guard let start = text.firstIndex(of: "{"),
       let value = try? JSONValue(parsing: String(text[start...].prefix { $0 != "\n" })),
       let xmpp = value["xmpp"]?.int, let https = value["https"]?.int,
-      let sender = value["sender_id"]?.string
+      let admin = value["admin"]?.int, let sender = value["sender_id"]?.string
     else { throw BenchFault("the ready line cannot be read: \(text)") }
     self.xmpp = UInt16(xmpp)
     self.https = Int(https)
+    self.admin = UInt16(admin)
     senderID = sender
   }
 
@@ -46,8 +62,10 @@ final class ServerUnderTest {
   }
 
   /// Processor time used so far, in microseconds.
-  var cpuMicroseconds: Double {
-    guard let text = try? String(contentsOfFile: "/proc/\(process.processIdentifier)/stat", encoding: .utf8),
+  var cpuMicroseconds: Double { Self.cpuMicroseconds(of: process.processIdentifier) }
+
+  static func cpuMicroseconds(of process: Int32) -> Double {
+    guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8),
       let end = text.lastIndex(of: ")")
     else { return 0 }
     let fields = text[text.index(after: end)...].split(separator: " ")
@@ -63,9 +81,14 @@ final class ServerUnderTest {
     return line.split(separator: " ").compactMap { Int($0) }.first ?? 0
   }
 
-  func stop() {
+  /// Ends the process and keeps the data.
+  func end() {
     process.terminate()
     process.waitUntilExit()
+  }
+
+  func stop() {
+    end()
     try? FileManager.default.removeItem(atPath: directory)
   }
 }

@@ -8,7 +8,7 @@ import Telemetry
 
 /// Measures the running server over real TLS streams, generator on the same machine.
 ///
-/// `stream-bench [--weir PATH] [--loops N] [--seconds S] [--smoke] [--profile-wait]`
+/// `stream-bench [--weir PATH] [--loops N] [--seconds S] [--only SHAPE|fanout|memory] [--smoke] [--http]`
 @main
 struct StreamBench {
   var weir = ".build/release/weir"
@@ -16,6 +16,8 @@ struct StreamBench {
   var seconds = 5.0
   var isSmoke = false
   var only: String?
+  /// The ways to send alone.
+  var isHTTP = false
 
   static func main() async {
     shim_line_buffer_stdout()
@@ -27,6 +29,7 @@ struct StreamBench {
       case "--loops": bench.loops = words.popFirst().flatMap { Int($0) } ?? 1
       case "--seconds": bench.seconds = words.popFirst().flatMap { Double($0) } ?? 5
       case "--only": bench.only = words.popFirst()
+      case "--http": bench.isHTTP = true
       case "--smoke": bench.isSmoke = true
       default:
         print("stream-bench: unknown argument \(word)")
@@ -40,8 +43,13 @@ struct StreamBench {
   }
 
   func run() async throws {
+    if isHTTP {
+      try await HTTPCompared(weir: weir, loops: loops, seconds: isSmoke ? 0.2 : seconds).run()
+      return
+    }
     if isSmoke {
       try await throughput(devices: 20, shapes: [(2, 10)], seconds: 0.5)
+      try await FanoutBench(loops: loops, weir: weir, subscribers: 500, connected: 20, seconds: 0.3).run()
       return
     }
     print(
@@ -57,6 +65,11 @@ struct StreamBench {
       only == nil || only == "\(shape.0)x\(shape.1)"
     }
     try await throughput(devices: 1_000, shapes: shapes, seconds: seconds)
+    if only == nil || only == "fanout" {
+      try await FanoutBench(
+        loops: loops, weir: weir, subscribers: 100_000, connected: 1_000, seconds: max(3, seconds)
+      ).run()
+    }
     if only == nil || only == "memory" { try await memory() }
   }
 

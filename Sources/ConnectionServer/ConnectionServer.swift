@@ -59,14 +59,14 @@ public final class ConnectionServer: Sendable {
   /// - Throws: ``ServerFault`` saying what to do: the data directory is in use, a port is taken, a file cannot be
   ///   written.
   public static func start(_ configuration: ServerConfiguration) async throws -> ConnectionServer {
-    try await start(configuration, time: SystemTime(), tuning: ShardTuning())
+    try await start(configuration, time: SteadyTime(), tuning: ShardTuning())
   }
 
   static func start(
     _ configuration: ServerConfiguration, time: any TimeSource, tuning: ShardTuning
   ) async throws -> ConnectionServer {
     let log = try LogSetUp.make(configuration)
-    let limits = try Limits(settings: configuration.limits)
+    let limits = try Limits(configuration.limitSet, settings: configuration.limits)
     let storeLimits = StoreLimits(
       storedPerDeviceMax: limits.storedPerDeviceMax,
       collapseKeysPerDeviceMax: limits.collapseKeysPerDeviceMax,
@@ -93,37 +93,18 @@ public final class ConnectionServer: Sendable {
       configuration, store: store, limits: limits, tuning: tuning, time: time, log: log)
     let count = configuration.loops > 0 ? configuration.loops : max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
     let loops = (0..<count).map { EventLoop(name: "weir-\($0)", time: time) }
-    let mailboxes = ShardMailboxes(loops)
-    let context = ServerContext(
-      configuration: configuration, limits: limits, tuning: tuning, store: store, accounts: ready.accounts,
-      keys: ready.keys, credentials: ready.credentials, time: time, metrics: Metrics(), log: log,
-      shardCount: count, post: mailboxes, bus: opened.bus)
+    let core = ServerCore(
+      configuration, ready, limits, tuning, time: time, log: log, loops: loops, bus: opened.bus)
+    let context = core.context
     let tls = try TLSContexts(configuration, ready.credentials)
     for loop in loops { try loop.start() }
     do {
-      var workers: [LoopWorker] = []
-      for (index, loop) in loops.enumerated() {
-        workers.append(
-          try await loop.perform {
-            let worker = LoopWorker(
-              loop: loop, context: context,
-              shard: Shard(index: index, context, now: loop.now, wall: loop.wall))
-            worker.begin(mailboxes[index])
-            return worker
-          })
-      }
-      context.workers = workers
-      context.listenToNodes()
-      let listeners = Listeners(context: context, tls: tls, workers: workers)
+      try await core.begin()
+      let listeners = Listeners(context: context, tls: tls, workers: context.workers)
       let ending = Ending()
       let admin = AdminAPI(context: context) { ending.ask() }
       let ports = try await listeners.open(admin: admin)
-      for sender in ready.sendersWithUpstream {
-        let home = Int(sender.value.magnitude % UInt64(count))
-        mailboxes.post(.perform { $0.upstreamLeft(sender) }, to: home)
-      }
-      let fanouts = ready.fanouts
-      mailboxes.post(.perform { $0.resumeFanouts(fanouts) }, to: 0)
+      core.resume(ready)
       let project = try Self.finishCredentials(ready, ports)
       let addresses = Addresses(
         xmpp: ports.xmpp, https: ports.https, admin: ports.admin, projectID: project.id,
@@ -143,7 +124,8 @@ public final class ConnectionServer: Sendable {
   }
 
   private static func finishCredentials(_ ready: StartUp, _ ports: Listeners.Ports) throws -> Project {
-    _ = try ready.credentials.makeServiceAccount(ready.project, httpsPort: ports.https)
+    let file = try ready.credentials.makeServiceAccount(ready.project, httpsPort: ports.https)
+    try ready.accounts.serviceAccounts.add(file: file, sender: ready.project.sender)
     return ready.project
   }
 

@@ -6,10 +6,10 @@ import Telemetry
 /// The end of a server, in order: announce, answer, close streams, close the store, stop the loops.
 struct Drain: Sendable {
   let context: ServerContext
-  let loops: [EventLoop]
+  let loops: [any Loop]
   /// Streams are kept open this long at least, so that what was sent before its sender read the announcement is
   /// answered and not cut off.
-  private let grace: Duration = .milliseconds(500)
+  static let grace: Duration = .milliseconds(500)
   private let pause: Duration = .milliseconds(20)
 
   func run() async {
@@ -18,6 +18,7 @@ struct Drain: Sendable {
     context.onEveryShard { shard in
       for listener in shard.worker?.listeners ?? [] { listener.close() }
       shard.worker?.listeners = []
+      for connection in shard.worker.map({ Array($0.httpConnections.values) }) ?? [] { connection.drain() }
       shard.fanouts.pause()
       for stream in shard.senderStreams.values { stream.announceDraining() }
     }
@@ -27,18 +28,20 @@ struct Drain: Sendable {
       let busy = await context.gather { shard in
         shard.senderStreams.values.contains { $0.pendingCount > 0 } || !shard.writing.isIdle
           || shard.fanouts.isBusy
+          || shard.worker?.httpConnections.values.contains { $0.isBusy } == true
       }
-      if !busy.contains(true), context.time.moment - start >= grace { break }
-      try? await Task.sleep(for: pause)
+      if !busy.contains(true), context.time.moment - start >= Self.grace { break }
+      try? await context.time.sleep(for: pause)
     }
     _ = await context.gather { shard in
       for connection in shard.worker.map({ Array($0.connections.values) }) ?? [] { connection.close() }
+      for connection in shard.worker.map({ Array($0.httpConnections.values) }) ?? [] { connection.close() }
     }
     // What closing the streams made of their messages is written too.
     for _ in 0..<250 {
       let busy = await context.gather { !$0.writing.isIdle || $0.worker?.connections.isEmpty == false }
       if !busy.contains(true) { break }
-      try? await Task.sleep(for: pause)
+      try? await context.time.sleep(for: pause)
     }
     await context.store.close()
     for loop in loops { loop.stop() }

@@ -7,8 +7,8 @@ import Telemetry
 
 /// Opens the server's ports on its loops.
 ///
-/// Each loop listens on the XMPP port with a socket of its own and the system spreads connections; HTTP, which is
-/// for registration and administration, is accepted on the first loop.
+/// Each loop listens on the XMPP and HTTPS ports with sockets of its own and the system spreads connections;
+/// administration is served by the first loop.
 struct Listeners: Sendable {
   struct Ports: Sendable {
     var xmpp: Int
@@ -24,15 +24,10 @@ struct Listeners: Sendable {
     let configuration = context.configuration
     let hosts = Self.addresses(of: configuration.host)
     let xmpp = try await openXMPP(hosts, configuration.xmppPort)
-    let routes = HTTPRoutes(
-      registrations: RegistrationAPI(context: context),
-      subscriptions: TopicSubscriptionAPI(context: context))
-    let https = try await openHTTP(hosts, configuration.httpsPort, isPlain: false) {
-      await routes.answer(APIRequest($0)).http
-    }
-    let adminPort = try await openHTTP(
-      Self.addresses(of: "localhost"), configuration.adminPort, isPlain: true
-    ) { await admin.answer(APIRequest($0)).http }
+    let https = try await openHTTP(hosts, configuration.httpsPort, FrontDoor(context: context), workers)
+    let adminPort = try await openAdmin(
+      Self.addresses(of: "localhost"), configuration.adminPort,
+      AsyncHTTPHandler { await admin.answer(APIRequest($0)).http })
     return Ports(xmpp: xmpp, https: https, admin: adminPort)
   }
 
@@ -42,57 +37,61 @@ struct Listeners: Sendable {
   }
 
   private func openXMPP(_ hosts: [String], _ wanted: Int) async throws -> Int {
+    let tls = tls
+    return try await open("xmpp", hosts, wanted, on: workers) { worker, accepted in
+      // A connection that cannot be set up is closed already.
+      guard let channel = try? Channel(accepting: accepted, context: tls.xmpp, on: worker.loop) else {
+        return
+      }
+      _ = XMPPConnection(worker: worker, channel: channel)
+    }
+  }
+
+  private func openHTTP(
+    _ hosts: [String], _ wanted: Int, _ handler: any HTTPHandler, _ workers: [LoopWorker]
+  ) async throws -> Int {
+    let (tls, limits) = (tls, httpLimits)
+    return try await open("https", hosts, wanted, on: workers) { worker, accepted in
+      guard let channel = try? Channel(accepting: accepted, context: tls.https, on: worker.loop) else {
+        return
+      }
+      _ = HTTPConnection(worker: worker, channel: channel, limits: limits, handler: handler)
+    }
+  }
+
+  private func openAdmin(_ hosts: [String], _ wanted: Int, _ handler: any HTTPHandler) async throws -> Int {
+    let limits = httpLimits
+    return try await open("admin", hosts, wanted, on: Array(workers.prefix(1))) { worker, accepted in
+      guard let channel = try? Channel(accepting: accepted, context: nil, on: worker.loop) else { return }
+      _ = HTTPConnection(worker: worker, channel: channel, limits: limits, handler: handler, isAdmin: true)
+    }
+  }
+
+  private var httpLimits: HTTPLimits {
+    var limits = HTTPLimits()
+    limits.headBytesMax = context.limits.httpHeadBytesMax
+    limits.bodyBytesMax = context.limits.httpBodyBytesMax
+    return limits
+  }
+
+  /// Binds one port on every host and listens with a socket of its own on each of `workers`.
+  private func open(
+    _ name: String, _ hosts: [String], _ wanted: Int, on workers: [LoopWorker],
+    _ accept: @escaping @Sendable (LoopWorker, AcceptedSocket) -> Void
+  ) async throws -> Int {
     var port = wanted
     for (order, host) in hosts.enumerated() {
       do {
         for worker in workers {
-          let socket = try Self.listen(host, port, name: "xmpp")
+          let socket = try Self.listen(host, port, name: name)
           port = Int(socket.port)
-          let (tls, log) = (tls, context.log)
+          let log = context.log
           try await worker.loop.perform {
             worker.listeners.append(
               try TCPListener(
-                socket, on: worker.loop,
-                accepted: { accepted in
-                  // A connection that cannot be set up is closed already.
-                  if let channel = try? Channel(accepting: accepted, context: tls.xmpp, on: worker.loop) {
-                    _ = XMPPConnection(worker: worker, channel: channel)
-                  }
-                },
+                socket, on: worker.loop, accepted: { accept(worker, $0) },
                 troubled: { log.error("Accepting a connection failed", ["fault": .init("\($0)")]) }))
           }
-        }
-      } catch  where order > 0 {
-        context.log.debug("An address of the host could not be bound", ["host": .init(host)])
-      }
-    }
-    return port
-  }
-
-  private func openHTTP(
-    _ hosts: [String], _ wanted: Int, isPlain: Bool, _ handler: @escaping HTTPConnection.Handler
-  ) async throws -> Int {
-    var port = wanted
-    let worker = workers[0]
-    var limits = HTTPLimits()
-    limits.headBytesMax = context.limits.httpHeadBytesMax
-    limits.bodyBytesMax = context.limits.httpBodyBytesMax
-    for (order, host) in hosts.enumerated() {
-      do {
-        let socket = try Self.listen(host, port, name: isPlain ? "admin" : "https")
-        port = Int(socket.port)
-        let (tls, log, limits) = (tls, context.log, limits)
-        try await worker.loop.perform {
-          worker.listeners.append(
-            try TCPListener(
-              socket, on: worker.loop,
-              accepted: { accepted in
-                let context = isPlain ? nil : tls.https
-                if let channel = try? Channel(accepting: accepted, context: context, on: worker.loop) {
-                  _ = HTTPConnection(loop: worker.loop, channel: channel, limits: limits, handler: handler)
-                }
-              },
-              troubled: { log.error("Accepting a connection failed", ["fault": .init("\($0)")]) }))
         }
       } catch  where order > 0 {
         context.log.debug("An address of the host could not be bound", ["host": .init(host)])
@@ -106,7 +105,7 @@ struct Listeners: Sendable {
       throw ServerFault("The \(name) port \(port) is no port number: use 0 to 65535.")
     }
     do {
-      return try ListeningSocket(host: host, port: number, isShared: name == "xmpp")
+      return try ListeningSocket(host: host, port: number, isShared: name != "admin")
     } catch {
       throw ServerFault(
         "Cannot listen on \(host) port \(port) for \(name): \(error). Choose another with --\(name)-port, or 0 for a free one."

@@ -31,12 +31,30 @@ public struct ServerConfiguration: Sendable {
   public var senderID: Int64 = 100_000_000_001
   /// How long a drain may take before the streams are closed.
   public var drainDeadline: Duration = .seconds(10)
+  /// The origin whose pages may register devices from a browser: `*` for any, or nothing for none.
+  public var registrationOrigin = "*"
   /// trace, debug, info, warning or error.
   public var logLevel = "info"
   /// Log lines as JSON objects.
   public var logJSON = false
   /// A certificate chain and key to serve instead of the development ones, PEM paths.
   public var certificate: (chain: String, key: String)?
+  /// Accepts any bearer token, for tests of senders.
+  ///
+  /// Never where somebody else can connect.
+  public var acceptsAnyBearer = false
+  /// Which values limits have that are not set one by one.
+  public enum LimitSet: String, Sendable, CaseIterable {
+    /// Bounds of size and number; no rates but that of topic messages under way.
+    case usual = "default"
+    /// The numbers of Google's pages, rates too.
+    case published
+    /// No rate at all.
+    case off
+  }
+
+  /// Which values limits have that ``limits`` does not name.
+  public var limitSet = LimitSet.usual
   /// Settings of the protocol's limits, by name as `weir serve --help limits` lists them.
   public var limits: [String: Int] = [:]
 

@@ -24,6 +24,7 @@ final class ServerContext: Sendable {
   let shardCount: Int
   let post: any ShardPost
   let loginGuard: LoginGuard
+  let faults = Faults()
   /// Opens when the server has ended.
   let ended = Gate()
   private let draining = Atomic<Bool>(false)
@@ -101,14 +102,25 @@ final class ServerContext: Sendable {
   /// - Returns: False when there was no such active registration.
   func unregister(_ token: String) async throws(StoreFault) -> Bool {
     let (found, ended) = try await store.unregister(token, now: time.wall)
-    onEveryShard { shard in
-      shard.tokens.removeAll()
-      for slot in shard.devices.values { slot.stream.registrations.removeAll { $0.token == token } }
-    }
     bus?.send(.tokens, to: nil)
-    endedByRule(ended)
+    unregistered([token], ended)
     return found
   }
+
+  /// Makes every loop forget registrations that the store has marked as gone.
+  func unregistered(_ tokens: [String], _ ended: [WriteOutcome.Ended]) {
+    let gone = Set(tokens)
+    onEveryShard { shard in
+      shard.tokens.removeAll()
+      for slot in shard.devices.values { slot.stream.registrations.removeAll { gone.contains($0.token) } }
+    }
+    endedByRule(ended)
+  }
+
+  /// The machine's wall clock, steps included: what the clocks of others are compared with.
+  ///
+  /// The lives of messages go by ``time``, see ``SteadyTime``.
+  var civilTime: WallTime { (time as? SteadyTime)?.source.wall ?? time.wall }
 
   /// Tells each row's home shard.
   func endedByRule(_ rows: [WriteOutcome.Ended]) {

@@ -22,10 +22,20 @@ struct StartUp: Sendable {
     _ configuration: ServerConfiguration, store: any Store, limits: Limits, tuning: ShardTuning,
     time: any TimeSource, log: Log
   ) async throws -> StartUp {
-    let now = time.wall
     let credentials = try Credentials.loadOrMake(
-      in: configuration.dataDirectory + "/credentials", now: now)
-    let accounts = AccountDirectory(limits: limits, tuning: tuning)
+      in: configuration.dataDirectory + "/credentials", now: time.wall)
+    return try await prepare(
+      configuration, credentials, store: store, limits: limits, tuning: tuning, time: time, log: log)
+  }
+
+  /// The same with credentials that need no files.
+  static func prepare(
+    _ configuration: ServerConfiguration, _ credentials: Credentials, store: any Store, limits: Limits,
+    tuning: ShardTuning, time: any TimeSource, log: Log
+  ) async throws -> StartUp {
+    let now = time.wall
+    let accounts = AccountDirectory(
+      limits: limits, tuning: tuning, serviceAccounts: try await ServiceAccounts.load(store))
 
     var projects = try await store.projects()
     if projects.isEmpty {

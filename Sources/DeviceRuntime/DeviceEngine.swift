@@ -55,8 +55,9 @@ package final class DeviceEngine: ClientLineDelegate {
     var reader = DeviceDeliveryReader()
     var output = ByteWriter()
     let stanzas = PushStanzas()
-    let hash = SipHash128(
-      key: Hash128(high: .random(in: .min ... .max), low: .random(in: .min ... .max)))
+    let hash: SipHash128
+
+    init(_ loop: any Loop) { hash = SipHash128(key: Hash128(high: loop.random(), low: loop.random())) }
   }
 
   /// - Parameter rememberedMax: Ids of handled messages that are remembered.
@@ -67,11 +68,11 @@ package final class DeviceEngine: ClientLineDelegate {
     self.tag = tag
     self.ackRule = ackRule
     ledger = InboundLedger(idsMax: rememberedMax)
-    shared = line.loop.local(Shared.self) { _ in Shared() }
+    shared = line.loop.local(Shared.self) { Shared(line.loop) }
     line.delegate = self
   }
 
-  package var loop: EventLoop { line.loop }
+  package var loop: any Loop { line.loop }
   /// Upstream messages that have not ended.
   package var upstreamCount: Int { line.messageCount }
   package var isClosed: Bool { line.isClosed }

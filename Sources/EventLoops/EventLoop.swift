@@ -185,20 +185,6 @@ package final class EventLoop: @unchecked Sendable {
     }
   }
 
-  /// Runs `body` on the loop's thread and gives its value back; for the edges, not for messages.
-  ///
-  /// - Throws: What `body` throws, or ``NetworkFault`` when the loop has stopped.
-  package func perform<Value: Sendable>(
-    _ body: @escaping @Sendable () throws -> Value
-  ) async throws -> Value {
-    try await withCheckedThrowingContinuation { continuation in
-      let isComing = submit { continuation.resume(with: Result { try body() }) }
-      if !isComing {
-        continuation.resume(throwing: NetworkFault(.startLoop, code: UV_ECANCELED.rawValue))
-      }
-    }
-  }
-
   /// Whether the caller runs on the loop's thread.
   package var isCurrent: Bool { thread.load(ordering: .relaxed) == UInt(pthread_self()) }
 
@@ -208,7 +194,7 @@ package final class EventLoop: @unchecked Sendable {
   }
 
   /// Puts a mailbox that became non-empty on the list; wakes the loop if it may be waiting.
-  func announce(_ mailbox: any WaitingMail) -> Bool {
+  package func announce(_ mailbox: any WaitingMail) -> Bool {
     let isHere = isCurrent
     return door.withLock { door in
       guard door.phase != .stopped else { return false }
@@ -268,10 +254,10 @@ package final class EventLoop: @unchecked Sendable {
   }
 
   /// The loop's one instance of a class, made at first use; kept until the loop stops.
-  package func local<Value: AnyObject>(_ type: Value.Type, make: (EventLoop) -> Value) -> Value {
+  package func local<Value: AnyObject>(_ type: Value.Type, make: () -> Value) -> Value {
     assertCurrent()
     if let found = locals[ObjectIdentifier(type)] as? Value { return found }
-    let made = make(self)
+    let made = make()
     locals[ObjectIdentifier(type)] = made
     return made
   }
@@ -352,11 +338,7 @@ package final class EventLoop: @unchecked Sendable {
     timers.takeDue(at: now, into: &dueTimers)
     let batch = dueTimers
     dueTimers = []
-    for timer in batch {
-      let body = timer.body
-      timer.body = nil
-      body?()
-    }
+    for timer in batch { timer.fire() }
   }
 
   private func armTimer() {

@@ -31,7 +31,7 @@ final class JobQueue: WaitingMail {
     withExtendedLifetime(dropped) {}
   }
 
-  func deliver() {
+  package func deliver() {
     let batch = state.withLock { state in
       let batch = state.jobs
       state.jobs = []

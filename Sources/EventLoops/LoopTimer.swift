@@ -18,6 +18,13 @@ package final class LoopTimer {
   /// Whether it will still fire.
   package var isActive: Bool { body != nil }
 
+  /// Makes the call, unless it was made or cancelled; for the loop.
+  package func fire() {
+    let body = body
+    self.body = nil
+    body?()
+  }
+
   /// Takes the call back; harmless if it fired or was cancelled.
   ///
   /// O(1) on average.
@@ -33,7 +40,7 @@ package final class LoopTimer {
 /// A binary heap. A cancelled timer stays until it surfaces or until more than half of the entries are
 /// cancelled, when the heap is rebuilt: so a cancel costs O(1) on average and the heap is at most twice as
 /// large as what it holds.
-final class TimerHeap {
+package final class TimerHeap {
   private struct Entry {
     let deadline: Int64
     let number: UInt64
@@ -48,12 +55,14 @@ final class TimerHeap {
   private var cancelled = 0
   private var made: UInt64 = 0
 
-  var count: Int { entries.count }
+  package init() {}
+
+  package var count: Int { entries.count }
 
   /// The earliest deadline; a cancelled timer may make it too early, never too late.
-  var earliest: Moment? { entries.first.map { Moment(ns: $0.deadline) } }
+  package var earliest: Moment? { entries.first.map { Moment(ns: $0.deadline) } }
 
-  func add(at deadline: Moment, _ body: @escaping () -> Void) -> LoopTimer {
+  package func add(at deadline: Moment, _ body: @escaping () -> Void) -> LoopTimer {
     let timer = LoopTimer(deadline: deadline, heap: self, body: body)
     made &+= 1
     entries.append(Entry(deadline: deadline.ns, number: made, timer: timer))
@@ -74,7 +83,7 @@ final class TimerHeap {
   }
 
   /// Takes out every timer due at `now`, in order.
-  func takeDue(at now: Moment, into due: inout [LoopTimer]) {
+  package func takeDue(at now: Moment, into due: inout [LoopTimer]) {
     while let first = entries.first, first.deadline <= now.ns || !first.timer.isActive {
       entries.swapAt(0, entries.count - 1)
       entries.removeLast()
@@ -83,7 +92,7 @@ final class TimerHeap {
     }
   }
 
-  func removeAll() {
+  package func removeAll() {
     let dropped = entries
     entries = []
     cancelled = 0

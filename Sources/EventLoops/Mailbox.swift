@@ -1,7 +1,7 @@
 import Seams
 
 /// What a loop calls when messages wait.
-protocol WaitingMail: AnyObject, Sendable {
+package protocol WaitingMail: AnyObject, Sendable {
   func deliver()
 }
 
@@ -25,12 +25,12 @@ package final class Mailbox<Message: Sendable>: WaitingMail {
   /// Capacity, in messages, that a batch may keep between two rounds.
   private static var keptCapacityMax: Int { 16_384 }
 
-  package let loop: EventLoop
+  package let loop: any Loop
   private let queue = Guarded(Queue())
   // Sendable by argument: `receive` and `deliver` alone touch it, and both run on the loop's thread.
   nonisolated(unsafe) private let inner = Inner()
 
-  package init(on loop: EventLoop) { self.loop = loop }
+  package init(on loop: any Loop) { self.loop = loop }
 
   /// Sets who gets the batches; what was posted before waits for it.
   ///
@@ -100,7 +100,7 @@ package final class Mailbox<Message: Sendable>: WaitingMail {
     withExtendedLifetime(dropped) {}
   }
 
-  func deliver() {
+  package func deliver() {
     guard let handler = inner.handler else { return }
     var batch = inner.batch
     inner.batch = []

@@ -19,6 +19,19 @@ package struct NetworkFault: Error, Hashable, Sendable, CustomStringConvertible 
   /// A connection that took too long.
   package static var timeout: NetworkFault { NetworkFault(.connect, code: UV_ETIMEDOUT.rawValue) }
 
+  /// A job for a loop that has stopped.
+  package static var loopStopped: NetworkFault { NetworkFault(.startLoop, code: UV_ECANCELED.rawValue) }
+  /// The connection was cut by the other side.
+  package static var reset: NetworkFault { NetworkFault(.read, code: UV_ECONNRESET.rawValue) }
+  /// Nobody listens there.
+  package static var refused: NetworkFault { NetworkFault(.connect, code: UV_ECONNREFUSED.rawValue) }
+  /// The owner gave up.
+  package static var cancelled: NetworkFault { NetworkFault(.connect, code: UV_ECANCELED.rawValue) }
+  /// A loop without sockets was asked for one.
+  package static func notSupported(_ operation: Operation) -> NetworkFault {
+    NetworkFault(operation, code: UV_ENOTSUP.rawValue)
+  }
+
   /// The time given for the operation was over.
   package var isTimeout: Bool { code == UV_ETIMEDOUT.rawValue }
   /// The loop stopped, or the owner gave up.

@@ -5,7 +5,7 @@ package struct HTTPRequest: Sendable, Equatable {
   ///
   /// Printable ASCII.
   package var target: String
-  /// 0 or 1, of HTTP/1.x.
+  /// 0 or 1, of HTTP/1.x; 1 for a request of HTTP/2.
   package var minorVersion: Int
   package var fields: HTTPFields
   package var body: [UInt8]
@@ -23,12 +23,13 @@ package struct HTTPRequest: Sendable, Equatable {
 
   /// The protocol that the client wants to change to, in lower case (`websocket`); nil if none.
   package var upgrade: String? {
-    guard fields.list("connection", holds: "upgrade") else { return nil }
+    guard fields.has("upgrade"), fields.list("connection", holds: "upgrade") else { return nil }
     return fields["upgrade"]?.lowercased().trimmed()
   }
 
   /// RFC 9112 §9.3.
   var wantsKeepAlive: Bool {
+    guard fields.has("connection") else { return minorVersion >= 1 }
     if fields.list("connection", holds: "close") { return false }
     return minorVersion >= 1 || fields.list("connection", holds: "keep-alive")
   }
@@ -57,6 +58,8 @@ package enum HTTPFault: Error, Sendable, Equatable {
   case targetTooLong
   case bodyTooLarge
   case expectationUnknown
+  /// A body in a content coding other than gzip.
+  case codingUnknown
   case versionUnknown
   /// Head or body did not come within its time.
   case late
@@ -69,10 +72,20 @@ package enum HTTPFault: Error, Sendable, Equatable {
     case .late: 408
     case .bodyTooLarge: 413
     case .targetTooLong: 414
+    case .codingUnknown: 415
     case .expectationUnknown: 417
     case .headTooLarge: 431
     case .versionUnknown: 505
     }
+  }
+}
+
+extension HTTPFault {
+  /// The answer that tells the peer.
+  var response: HTTPResponse {
+    var fields: HTTPFields = ["content-type": "text/plain"]
+    if self == .codingUnknown { fields.append("accept-encoding", "gzip") }
+    return HTTPResponse(status: status, fields: fields, body: Array("\(status)\n".utf8))
   }
 }
 
@@ -95,6 +108,32 @@ package struct HTTPLimits: Sendable {
   package var bodyTimeout = Duration.seconds(30)
   /// From an answer to the next request's first byte.
   package var idleTimeout = Duration.seconds(75)
+
+  // HTTP/2 only.
+
+  /// Requests of one connection that are read or answered at a time.
+  package var streamsMax = 256
+  /// What a client may send on one stream, and on all together, before it is told to go on.
+  package var streamWindowBytes = 256 * 1_024
+  package var connectionWindowBytes = 1_024 * 1_024
+  /// Body bytes of all unanswered requests of one connection; a stream that goes beyond is refused.
+  package var bodyBytesHeldMax = 8 * 1_024 * 1_024
+  /// From an answer's beginning to the last byte that the client's window let pass.
+  package var answerTimeout = Duration.seconds(30)
+  /// How long a client may go on sending the body of a request that was refused, before its stream is reset; and
+  /// no more than another body.
+  package var refusedTimeout = Duration.seconds(1)
+  /// Streams given up before their answer: so many at once, and so many a second.
+  ///
+  /// More ends the connection with `ENHANCE_YOUR_CALM`.
+  package var resetsMax = 500
+  package var resetsPerSecond = 25
+  /// Frames that carry nothing (`PING`, `SETTINGS`, `WINDOW_UPDATE`, `PRIORITY`, empty `DATA`): so many at once,
+  /// and so many a second; each request adds four.
+  package var uselessFramesMax = 2_000
+  package var uselessFramesPerSecond = 200
+  /// In a drain, from the notice until new streams are refused, unless the client answers earlier.
+  package var drainNotice = Duration.seconds(1)
 
   package init() {}
 }

@@ -41,6 +41,9 @@ package final class HTTPServerConnection {
   /// No request will come any more; close when the output is written.
   package var isDone: Bool { state == .closed }
 
+  /// Whether a request is being read or awaits its answer.
+  package var isBusy: Bool { state == .head || state == .body || state == .answer }
+
   /// False while enough bytes are held behind a request that is being answered.
   package var wantsRead: Bool {
     state != .closed && !peerEnded && (state != .answer || held.count < limits.heldBytesMax)
@@ -161,10 +164,14 @@ package final class HTTPServerConnection {
     }
     guard outcome.isComplete else { return nil }
     held.append(contentsOf: bytes[outcome.consumed...])
-    let request = HTTPRequest(
+    var request = HTTPRequest(
       method: parser.method, target: String(decoding: parser.target, as: UTF8.self),
       minorVersion: parser.minorVersion, fields: parser.fields, body: parser.body)
     parser.reset()
+    if let fault = ContentCoding.decode(&request.fields, &request.body, bytesMax: limits.bodyBytesMax) {
+      refuse(fault, wall: wall)
+      return nil
+    }
     isHead = request.method == "HEAD"
     keepsAlive = request.wantsKeepAlive
     state = .answer
@@ -176,17 +183,14 @@ package final class HTTPServerConnection {
   ///
   /// Sent for each such request, whether or not its body is here already.
   private func continueIfAwaited() {
-    guard parser.minorVersion == 1, parser.fields["expect"] != nil,
-      parser.fields["transfer-encoding"] != nil || parser.fields["content-length"].map({ $0 != "0" }) == true
+    guard parser.minorVersion == 1, parser.fields.has("expect"),
+      parser.fields.has("transfer-encoding") || parser.fields["content-length"].map({ $0 != "0" }) == true
     else { return }
     output.append("HTTP/1.1 100 Continue\r\n\r\n")
   }
 
   private func refuse(_ fault: HTTPFault, wall: WallTime) {
-    let response = HTTPResponse(
-      status: fault.status, fields: ["content-type": "text/plain"],
-      body: Array("\(fault.status)\n".utf8))
-    writer.append(response, isHead: false, closes: true, wall: wall, to: &output)
+    writer.append(fault.response, isHead: false, closes: true, wall: wall, to: &output)
     close()
   }
 

@@ -6,8 +6,7 @@ package import Seams
 ///
 /// Names and values from elsewhere cannot begin a new line: control characters become blanks.
 package struct HTTPWriter: Sendable {
-  private var dateSecond = Int64.min
-  private var date: [UInt8] = []
+  private var dates = HTTPDateCache()
 
   package init() {}
 
@@ -22,9 +21,14 @@ package struct HTTPWriter: Sendable {
   ) {
     Self.appendStatusLine(response.status, to: &output)
     output.append("date: ")
-    output.append(dateText(wall))
+    output.append(dates.text(wall))
     output.append("\r\n")
-    for field in response.fields.all { Self.append(field.name, field.value, to: &output) }
+    response.fields.safe.forEach { name, value in
+      output.append(name)
+      output.append(": ")
+      output.append(value)
+      output.append("\r\n")
+    }
     let hasBody = response.status >= 200 && response.status != 204 && response.status != 304
     if hasBody {
       output.append("content-length: ")
@@ -36,7 +40,11 @@ package struct HTTPWriter: Sendable {
     if hasBody && !isHead { output.append(response.body) }
   }
 
-  static func appendStatusLine(_ status: Int, to output: inout ByteWriter) {
+  package static func appendStatusLine(_ status: Int, to output: inout ByteWriter) {
+    if status == 200 {
+      output.append("HTTP/1.1 200 OK\r\n")
+      return
+    }
     output.append("HTTP/1.1 ")
     output.append(decimal: Int64(status))
     output.append(byte: 0x20)
@@ -44,7 +52,7 @@ package struct HTTPWriter: Sendable {
     output.append("\r\n")
   }
 
-  static func append(_ name: String, _ value: String, to output: inout ByteWriter) {
+  package static func append(_ name: String, _ value: String, to output: inout ByteWriter) {
     appendSafe(name, to: &output)
     output.append(": ")
     appendSafe(value, to: &output)
@@ -54,12 +62,18 @@ package struct HTTPWriter: Sendable {
   static func appendSafe(_ text: String, to output: inout ByteWriter) {
     for byte in text.utf8 { output.append(byte: byte < 0x20 || byte == 0x7F ? 0x20 : byte) }
   }
+}
 
-  private mutating func dateText(_ wall: WallTime) -> [UInt8] {
+/// The bytes of the `Date` field, made once a second.
+struct HTTPDateCache: Sendable {
+  private var second = Int64.min
+  private var date: [UInt8] = []
+
+  mutating func text(_ wall: WallTime) -> [UInt8] {
     // Floor, so that one second of the cache is one second of the text.
     let second = wall.ms >= 0 ? wall.ms / 1_000 : (wall.ms &- 999) / 1_000
-    if second != dateSecond || date.isEmpty {
-      dateSecond = second
+    if second != self.second || date.isEmpty {
+      self.second = second
       date = Array(HTTPDate.text(wall).utf8)
     }
     return date

@@ -64,7 +64,12 @@ final class MessageParser {
     parser.deallocate()
   }
 
-  var method: String { String(cString: http_method_str(http_method(UInt32(parser.pointee.method)))) }
+  var method: String {
+    parser.pointee.method == HTTP_POST.rawValue ? "POST" : methodText
+  }
+  private var methodText: String {
+    String(cString: http_method_str(http_method(UInt32(parser.pointee.method))))
+  }
   var status: Int { Int(parser.pointee.status_code) }
   var minorVersion: Int { Int(parser.pointee.http_minor) }
 
@@ -75,7 +80,7 @@ final class MessageParser {
       let rest = bytes.count - outcome.consumed
       let room = isHeadDone ? rest : limits.headBytesMax - headBytes
       guard room > 0 else {
-        outcome.fault = fields.all.isEmpty && name.isEmpty ? .targetTooLong : .headTooLarge
+        outcome.fault = fields.isEmpty && name.isEmpty ? .targetTooLong : .headTooLarge
         return outcome
       }
       let slice = UnsafeRawBufferPointer(
@@ -98,11 +103,11 @@ final class MessageParser {
     isHeadDone = false
     isComplete = false
     isChunked = false
-    target = []
+    target.removeAll(keepingCapacity: true)
     fields = HTTPFields()
     body = []
-    name = []
-    value = []
+    name.removeAll(keepingCapacity: true)
+    value.removeAll(keepingCapacity: true)
     headBytes = 0
     check.reset()
     http_parser_pause(parser, 0)
@@ -181,7 +186,9 @@ final class MessageParser {
   private func endField() {
     guard !name.isEmpty else { return }
     if name.last == UInt8(ascii: ":") { name.removeLast() }
-    fields.append(String(decoding: name, as: UTF8.self), String(decoding: value, as: UTF8.self).trimmed())
+    name.withUnsafeBytes { name in
+      value.withUnsafeBytes { fields.append(name: name, value: $0) }
+    }
     name.removeAll(keepingCapacity: true)
     value.removeAll(keepingCapacity: true)
   }
@@ -191,22 +198,22 @@ final class MessageParser {
     guard parser.pointee.http_major == 1, parser.pointee.http_minor <= 1 else {
       return refuse(.versionUnknown)
     }
-    if fields.all.count > limits.fieldsMax { return refuse(.headTooLarge) }
+    if fields.count > limits.fieldsMax { return refuse(.headTooLarge) }
     if let fault = BodyLength.fault(fields, minorVersion: minorVersion, isRequest: kind == .request) {
       return refuse(fault)
     }
-    isChunked = fields["transfer-encoding"] != nil
+    isChunked = fields.has("transfer-encoding")
     if let length = fields["content-length"].flatMap({ Int($0) }), length > limits.bodyBytesMax,
       !expectsNoBody
     {
       return refuse(.bodyTooLarge)
     }
     if kind == .request {
-      let hosts = fields.values("host").count
+      let hosts = fields.count(of: "host")
       // RFC 9112 §3.2.
       guard hosts <= 1, hosts == 1 || minorVersion == 0 else { return refuse(.malformed) }
       guard parser.pointee.method != HTTP_CONNECT.rawValue else { return refuse(.malformed) }
-      if let expect = fields["expect"], expect.lowercased() != "100-continue" {
+      if fields.has("expect"), let expect = fields["expect"], expect.lowercased() != "100-continue" {
         return refuse(.expectationUnknown)
       }
     }
@@ -255,7 +262,8 @@ final class MessageParser {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
       UInt8(ascii: "0")...UInt8(ascii: "9"):
       true
-    default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+    case UInt8(ascii: "-"): true
+    default: "!#$%&'*+.^_`|~".utf8.contains(byte)
     }
   }
 }
@@ -266,15 +274,14 @@ enum BodyLength {
   ///
   /// RFC 9112 §6.1 to 6.3.
   static func fault(_ fields: HTTPFields, minorVersion: Int, isRequest: Bool) -> HTTPFault? {
-    let lengths = fields.values("content-length")
-    let encodings = fields.values("transfer-encoding")
-    guard lengths.count + encodings.count <= 1 else { return .malformed }
-    if let length = lengths.first {
-      guard (1...15).contains(length.utf8.count), length.utf8.allSatisfy({ (48...57).contains($0) }) else {
-        return .malformed
-      }
+    guard fields.count(of: "content-length") + fields.count(of: "transfer-encoding") <= 1 else {
+      return .malformed
     }
-    if let encoding = encodings.first {
+    let isNumber = fields.withValue("content-length") { length in
+      (1...15).contains(length.count) && length.allSatisfy { (48...57).contains($0) }
+    }
+    guard isNumber != false else { return .malformed }
+    if fields.has("transfer-encoding"), let encoding = fields["transfer-encoding"] {
       guard encoding.lowercased() == "chunked", minorVersion == 1 || !isRequest else { return .malformed }
     }
     return nil

@@ -45,6 +45,17 @@ extension Duration {
 package protocol TimeSource: Sendable {
   var moment: Moment { get }
   var wall: WallTime { get }
+  /// Comes back once `duration` has passed on this clock; throws when the task is cancelled first.
+  func sleep(for duration: Duration) async throws
+}
+
+extension TimeSource {
+  /// The machine's own time, also for a clock moved by hand: nobody would wake its sleepers.
+  package func sleep(for duration: Duration) async throws { try await Task.sleep(for: duration) }
+}
+
+extension SteadyTime {
+  package func sleep(for duration: Duration) async throws { try await source.sleep(for: duration) }
 }
 
 /// The machine's clocks.

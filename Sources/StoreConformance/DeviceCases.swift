@@ -171,5 +171,86 @@ extension ConformanceCase {
       try expectEqual(found?.lastSeen, stage.now)
       try expectEqual(found?.registeredAt, made.registeredAt)
     },
+    .init("a device that was away too long gets a count in place of its messages") { stage in
+      let made = try await stage.store.register(stage.request("t", device: "d"), now: stage.now)
+      let begun = stage.now
+      let rows = [
+        stage.message(for: made.device, expires: stage.now + .seconds(50)),
+        stage.message(for: made.device, expires: stage.now + .seconds(5_000)),
+        stage.message(for: made.device, collapse: "k", expires: stage.now + .seconds(5_000)),
+      ]
+      _ = try await stage.enqueue(rows)
+      stage.now = stage.now + .seconds(100)
+      // Seen at the limit, not before it: nothing happens.
+      let kept = try await stage.store.claim(made.device, node: 1, awaySince: begun, now: stage.now)
+      try expectEqual(kept.ended, [])
+      try await stage.store.release(made.device, epoch: kept.epoch, now: stage.now)
+      try expectEqual(try await stage.backlog(of: made.device), [rows[1], rows[2]])
+
+      let seen = stage.now
+      stage.now = stage.now + .seconds(1_000)
+      let grant = try await stage.store.claim(
+        made.device, node: 1, awaySince: seen + .milliseconds(1), now: stage.now)
+      try expectEqual(
+        grant.ended,
+        [
+          rows[0].ended(as: .expired), rows[1].ended(as: .droppedOverflow),
+          rows[2].ended(as: .droppedOverflow),
+        ])
+      try await stage.crash()
+      let backlog = try await stage.store.backlog(of: made.device, max: 10, now: stage.now)
+      try expectEqual(backlog.messages, [])
+      try expectEqual(backlog.overflowed, 2)
+      // It counts as seen now, and there is room again.
+      let again = try await stage.store.claim(
+        made.device, node: 1, awaySince: stage.now, now: stage.now)
+      try expectEqual(again.ended, [])
+      try expectEqual(try await stage.enqueue([stage.message(for: made.device)]).enqueue, [.stored])
+    },
+    .init("registrations of devices that nobody used for long end, others stay") { stage in
+      let old = try await stage.store.register(stage.request("old-a", device: "old"), now: stage.now)
+      _ = try await stage.store.register(
+        stage.request("old-b", device: "old", app: "b"), now: stage.now)
+      let touched = try await stage.store.register(
+        stage.request("touched", device: "touched"), now: stage.now)
+      let claimed = try await stage.store.register(
+        stage.request("claimed", device: "claimed"), now: stage.now)
+      let limit = stage.now + .seconds(100)
+      stage.now = limit
+      try await stage.store.touch([touched.device, DeviceNumber(999)], now: stage.now)
+      _ = try await stage.store.claim(claimed.device, node: 1, now: stage.now)
+      _ = try await stage.store.register(stage.request("new", device: "new"), now: stage.now)
+      let row = stage.message(for: old.device)
+      _ = try await stage.enqueue([row])
+      var sweep = IdleSweep()
+      for _ in 0..<3 {
+        let found = try await stage.store.sweepIdle(seenBefore: limit, budget: 10, now: stage.now)
+        sweep.tokens += found.tokens
+        sweep.ended += found.ended
+      }
+      try expectEqual(sweep.tokens, ["old-a", "old-b"])
+      try expectEqual(sweep.ended, [row.ended(as: .droppedUnregistered)])
+      try await stage.crash()
+      let states = try await stage.store.lookUp(["old-a", "old-b", "touched", "claimed", "new"]).map {
+        $0?.state
+      }
+      try expectEqual(states, [.unregistered, .unregistered, .active, .active, .active])
+      try expectEqual(try await stage.store.lookUp(["touched"]).first??.lastSeen, limit)
+      try expectEqual(
+        try await stage.store.sweepIdle(seenBefore: limit, budget: 10, now: stage.now), IdleSweep())
+    },
+    .init("sweeping idle devices keeps to its budget and gets round to all") { stage in
+      for index in 0..<7 {
+        _ = try await stage.store.register(stage.request("t-\(index)", device: "d-\(index)"), now: stage.now)
+      }
+      let limit = stage.now + .seconds(1)
+      var tokens: [String] = []
+      for _ in 0..<8 {
+        let found = try await stage.store.sweepIdle(seenBefore: limit, budget: 2, now: limit)
+        try expect(found.tokens.count <= 2, "over its budget")
+        tokens += found.tokens
+      }
+      try expectEqual(tokens.sorted(), (0..<7).map { "t-\($0)" })
+    },
   ]
 }

@@ -41,6 +41,10 @@ package final class PostgresStore: Store {
   private let atEnd: @Sendable () -> Void
   /// Where the next sweep goes on: blocks of the two tables.
   let sweepPlace = Guarded<(Int64, Int64)>((0, 0))
+  /// Where the next sweep of idle devices goes on: the last one it looked at.
+  let idlePlace = Guarded<Int64>(0)
+  /// Devices that one sweep looks at.
+  static let idleSlice: Int64 = 4_096
   /// Blocks of 8 KiB that one sweep looks at in each table.
   static let sweepBlocks: Int64 = 512
 

@@ -95,9 +95,36 @@ extension SQLiteStore {
   }
 
   package func claim(
-    _ device: DeviceNumber, node: Int, now: WallTime, _ done: @escaping Completion<StreamGrant>
+    _ device: DeviceNumber, node: Int, awaySince: WallTime?, now: WallTime,
+    _ done: @escaping Completion<StreamGrant>
   ) {
-    onWriter(done) { writer throws(SQLiteFailure) in try writer.claim(device, node: node, now: now) }
+    onWriter(done) { writer throws(SQLiteFailure) in
+      try writer.claim(device, node: node, awaySince: awaySince, now: now)
+    }
+  }
+
+  package func touch(_ devices: [DeviceNumber], now: WallTime, _ done: @escaping Completion<Void>) {
+    onWriter(done) { writer throws(SQLiteFailure) in .success(try writer.touch(devices, now: now)) }
+  }
+
+  package func sweepIdle(
+    seenBefore: WallTime, budget: Int, now: WallTime, _ done: @escaping Completion<IdleSweep>
+  ) {
+    let found: Completion<[DeviceNumber]> = { [self] result in
+      switch result {
+      case .failure(let fault):
+        done(.failure(fault))
+      case .success(let devices) where devices.isEmpty:
+        done(.success(IdleSweep()))
+      case .success(let devices):
+        onWriter(isFollowUp: true, done) { writer throws(SQLiteFailure) in
+          .success(try writer.unregisterIdle(devices, seenBefore: seenBefore))
+        }
+      }
+    }
+    onSlow(found) { reader throws(SQLiteFailure) in
+      try reader.idleDevices(seenBefore: seenBefore, budget: budget)
+    }
   }
 
   package func release(

@@ -18,6 +18,7 @@ final class SlowReader: Reader {
   private let incarnation: Int64
   private let byKey, journalRows, senders: Statement
   private let expiredMessages, expiredUpstream: Statement
+  private let devicePage: Statement
   private let registrationPage, senderRegistrationPage: Statement
   private let countRows: [(StoreTable, Statement)]
   private let shares: ShareReader
@@ -26,6 +27,8 @@ final class SlowReader: Reader {
   /// Where the next sweep goes on: the last row id it looked at.
   private var sweptMessages: Int64 = 0
   private var sweptUpstream: Int64 = 0
+  /// The same for ``idleDevices(seenBefore:budget:)``: the last device it looked at.
+  private var sweptDevices: Int64 = 0
 
   /// Rows that one sweep looks at in each table; some milliseconds when they are in memory.
   static let sweepSlice = 4_096
@@ -65,6 +68,12 @@ final class SlowReader: Reader {
       """
       SELECT \(registrationColumns) FROM registration r JOIN device d ON d.number = r.device
       WHERE r.token > ? AND r.sender = ?3 ORDER BY r.token LIMIT ?2
+      """)
+    devicePage = try connection.prepare(
+      """
+      SELECT number, seen < ?2 AND EXISTS (
+        SELECT 1 FROM registration WHERE device = number AND state = 0)
+      FROM device WHERE number > ?1 ORDER BY number LIMIT ?3
       """)
     var counting: [(StoreTable, Statement)] = []
     for table in StoreTable.allCases {
@@ -107,6 +116,29 @@ final class SlowReader: Reader {
       }
       for entry in entries where entry.at >= since && found.count < max { found.append(entry) }
     }
+    return found
+  }
+
+  /// Devices of the next slice that were last seen before `seenBefore` and have an active registration.
+  ///
+  /// There is no index on `seen`: it would cost each log-in a page, for something that is looked at by the month.
+  func idleDevices(seenBefore: WallTime, budget: Int) throws(SQLiteFailure) -> [DeviceNumber] {
+    var found: [DeviceNumber] = []
+    guard budget > 0 else { return found }
+    devicePage.bind(1, sweptDevices)
+    devicePage.bind(2, seenBefore.ms)
+    devicePage.bind(3, Int64(Self.sweepSlice))
+    defer { devicePage.reset() }
+    var looked = 0
+    while try devicePage.row() {
+      looked += 1
+      sweptDevices = devicePage.int(0)
+      if devicePage.int(1) != 0 {
+        found.append(DeviceNumber(sweptDevices))
+        if found.count == budget { return found }
+      }
+    }
+    if looked < Self.sweepSlice { sweptDevices = 0 }
     return found
   }
 

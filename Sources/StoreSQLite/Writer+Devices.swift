@@ -90,15 +90,17 @@ extension Writer {
   }
 
   func claim(
-    _ device: DeviceNumber, node: Int, now: WallTime
+    _ device: DeviceNumber, node: Int, awaySince: WallTime?, now: WallTime
   ) throws(SQLiteFailure) -> Result<StreamGrant, StoreFault> {
     statements.device.bind(1, device.value)
     guard try statements.device.row() else {
       return .failure(.refused(detail: "there is no such device"))
     }
     let previous = statements.device.isNull(0) ? nil : Int(statements.device.int(0))
-    let grant = StreamGrant(epoch: statements.device.int(1) + 1, previousNode: previous)
+    var grant = StreamGrant(epoch: statements.device.int(1) + 1, previousNode: previous)
+    let seen = WallTime(ms: statements.device.int(2))
     statements.device.reset()
+    if let awaySince, seen < awaySince { grant.ended = try dropAll(of: device, now: now) }
 
     statements.claim.bind(1, device.value)
     statements.claim.bind(2, Int64(node))
@@ -107,6 +109,55 @@ extension Writer {
     try statements.claim.run()
     try streamEnded(device, held: true)
     return .success(grant)
+  }
+
+  /// The device was away too long: all that is stored for it ends.
+  private func dropAll(
+    of device: DeviceNumber, now: WallTime
+  ) throws(SQLiteFailure) -> [WriteOutcome.Ended] {
+    statements.takeExpiredOfDevice.bind(1, device.value)
+    statements.takeExpiredOfDevice.bind(2, now.ms)
+    var ended = try rowsTaken(by: statements.takeExpiredOfDevice, device, as: .expired)
+    statements.takeOfDevice.bind(1, device.value)
+    let dropped = try rowsTaken(by: statements.takeOfDevice, device, as: .droppedOverflow)
+    ended += dropped
+    for row in ended { shelves[device]?.removed(row.number) }
+    if !dropped.isEmpty {
+      statements.addOverflow.bind(1, device.value)
+      statements.addOverflow.bind(2, Int64(dropped.count))
+      try statements.addOverflow.run()
+    }
+    return ended
+  }
+
+  func touch(_ devices: [DeviceNumber], now: WallTime) throws(SQLiteFailure) {
+    for device in devices {
+      statements.seeDevice.bind(1, device.value)
+      statements.seeDevice.bind(2, now.ms)
+      try statements.seeDevice.run()
+    }
+  }
+
+  /// The second half of a sweep of idle devices: those that came back meanwhile are left alone.
+  func unregisterIdle(
+    _ devices: [DeviceNumber], seenBefore: WallTime
+  ) throws(SQLiteFailure) -> IdleSweep {
+    var sweep = IdleSweep()
+    for device in devices {
+      var tokens: [String] = []
+      do {
+        statements.idleTokens.bind(1, device.value)
+        statements.idleTokens.bind(2, seenBefore.ms)
+        defer { statements.idleTokens.reset() }
+        while try statements.idleTokens.row() { tokens.append(statements.idleTokens.text(0)) }
+      }
+      for token in tokens {
+        let (was, ended) = try unregister(token)
+        if was { sweep.tokens.append(token) }
+        sweep.ended += ended
+      }
+    }
+    return sweep
   }
 
   func release(_ device: DeviceNumber, epoch: Int64, now: WallTime) throws(SQLiteFailure) {

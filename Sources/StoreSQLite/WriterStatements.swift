@@ -4,13 +4,13 @@ struct WriterStatements {
 
   let shelfDevice, shelfRows: Statement
   let insertMessage, messageExists, deleteMessage, takeMessage, takeExpired: Statement
-  let takeLoose, takeLooseExpired, takeOfApp: Statement
+  let takeLoose, takeLooseExpired, takeOfApp, takeOfDevice, takeExpiredOfDevice: Statement
   let addOverflow, clearOverflow, endLive: Statement
 
   let insertUpstream, deleteUpstream, deleteExpiredUpstream, upstreamPage: Statement
   let insertJournal, pruneJournal: Statement
 
-  let deviceByID, insertDevice, seeDevice, device, claim, release: Statement
+  let deviceByID, insertDevice, seeDevice, device, claim, release, idleTokens: Statement
   let registration, insertRegistration, makeAlias, moveAliases, unregister, otherActive: Statement
 
   let insertProject, insertKey, revokeKey, saveSetting: Statement
@@ -46,6 +46,10 @@ struct WriterStatements {
     takeOfApp = try connection.prepare(
       "DELETE FROM message WHERE device = ? AND sender = ? AND app = ? RETURNING number, sender, key, share, job"
     )
+    takeOfDevice = try connection.prepare(
+      "DELETE FROM message WHERE device = ? RETURNING number, sender, key, share, job")
+    takeExpiredOfDevice = try connection.prepare(
+      "DELETE FROM message WHERE device = ? AND expires <= ? RETURNING number, sender, key, share, job")
     addOverflow = try connection.prepare(
       "UPDATE device SET overflowed = overflowed + ?2 WHERE number = ?1")
     clearOverflow = try connection.prepare("UPDATE device SET overflowed = 0 WHERE number = ?")
@@ -72,13 +76,18 @@ struct WriterStatements {
     insertDevice = try connection.prepare(
       "INSERT INTO device(device_id, secret, epoch, overflowed, seen) VALUES (?,?,0,0,?)")
     seeDevice = try connection.prepare("UPDATE device SET seen = ?2 WHERE number = ?1")
-    device = try connection.prepare("SELECT node, epoch FROM device WHERE number = ?")
+    device = try connection.prepare("SELECT node, epoch, seen FROM device WHERE number = ?")
     claim = try connection.prepare(
       "UPDATE device SET node = ?2, epoch = ?3, seen = ?4 WHERE number = ?1")
     release = try connection.prepare(
       """
       UPDATE device SET node = NULL, seen = ?3
       WHERE number = ?1 AND epoch = ?2 AND node IS NOT NULL
+      """)
+    idleTokens = try connection.prepare(
+      """
+      SELECT r.token FROM device d JOIN registration r ON r.device = d.number
+      WHERE d.number = ? AND d.seen < ? AND r.state = 0 ORDER BY r.token
       """)
     registration = try connection.prepare(
       """

@@ -75,10 +75,26 @@ package protocol DeviceStore: AnyObject, Sendable {
 
   /// Takes the device's stream for `node`. Durable on return; the epoch rises with each claim. A device that
   /// does not exist is refused.
-  func claim(_ device: DeviceNumber, node: Int, now: WallTime, _ done: @escaping Completion<StreamGrant>)
+  ///
+  /// - Parameter awaySince: A device last seen before this was away too long: what is stored for it ends as dropped, in
+  ///   the grant, and its overflow count rises by as much. What has expired ends as that.
+  func claim(
+    _ device: DeviceNumber, node: Int, awaySince: WallTime?, now: WallTime,
+    _ done: @escaping Completion<StreamGrant>)
 
   /// Gives the stream up; no effect when the epoch has moved on.
   func release(_ device: DeviceNumber, epoch: Int64, now: WallTime, _ done: @escaping Completion<Void>)
+
+  /// The devices are connected: they were last seen at `now`.
+  func touch(_ devices: [DeviceNumber], now: WallTime, _ done: @escaping Completion<Void>)
+
+  /// Unregisters the registrations of devices last seen before `seenBefore`, and drops their stored messages.
+  ///
+  /// As ``MessageStore/sweep(now:budget:_:)``, a call looks at a slice of the store; calls in a row get round to every
+  /// device.
+  /// - Parameter budget: Devices that one call ends at most.
+  func sweepIdle(
+    seenBefore: WallTime, budget: Int, now: WallTime, _ done: @escaping Completion<IdleSweep>)
 
   /// Registrations in token order, for administration.
   func registrations(
@@ -129,10 +145,25 @@ package struct StreamGrant: Sendable, Equatable {
   package var epoch: Int64
   /// The node that held the stream before and has not released it.
   package var previousNode: Int?
+  /// What ended because the device was away too long.
+  package var ended: [WriteOutcome.Ended]
 
-  package init(epoch: Int64, previousNode: Int?) {
+  package init(epoch: Int64, previousNode: Int?, ended: [WriteOutcome.Ended] = []) {
     self.epoch = epoch
     self.previousNode = previousNode
+    self.ended = ended
+  }
+}
+
+/// What a sweep of devices that nobody uses any more unregistered.
+package struct IdleSweep: Sendable, Equatable {
+  package var tokens: [String]
+  /// Their messages.
+  package var ended: [WriteOutcome.Ended]
+
+  package init(tokens: [String] = [], ended: [WriteOutcome.Ended] = []) {
+    self.tokens = tokens
+    self.ended = ended
   }
 }
 

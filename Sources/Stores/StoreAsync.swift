@@ -74,9 +74,19 @@ extension DeviceStore {
   }
 
   package func claim(
-    _ device: DeviceNumber, node: Int, now: WallTime
+    _ device: DeviceNumber, node: Int, awaySince: WallTime? = nil, now: WallTime
   ) async throws(StoreFault) -> StreamGrant {
-    try await answer { claim(device, node: node, now: now, $0) }
+    try await answer { claim(device, node: node, awaySince: awaySince, now: now, $0) }
+  }
+
+  package func touch(_ devices: [DeviceNumber], now: WallTime) async throws(StoreFault) {
+    try await answer { touch(devices, now: now, $0) }
+  }
+
+  package func sweepIdle(
+    seenBefore: WallTime, budget: Int, now: WallTime
+  ) async throws(StoreFault) -> IdleSweep {
+    try await answer { sweepIdle(seenBefore: seenBefore, budget: budget, now: now, $0) }
   }
 
   package func release(_ device: DeviceNumber, epoch: Int64, now: WallTime) async throws(StoreFault) {

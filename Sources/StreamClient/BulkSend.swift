@@ -26,13 +26,13 @@ where Source.Element == PushMessage {
   /// One outcome a message.
   public typealias Element = BulkOutcome
 
-  let client: StreamClient
+  let target: any MessageTarget
   let source: Source
   let creditMax: Int
 
   /// Starts the send.
   public func makeAsyncIterator() -> AsyncIterator {
-    AsyncIterator(BulkPump(client: client, source: source, creditMax: creditMax))
+    AsyncIterator(BulkPump(target: target, source: source, creditMax: creditMax))
   }
 
   /// Takes outcomes one by one; suspends once a batch of them.
@@ -74,33 +74,41 @@ where Source.Element == PushMessage {
   }
 }
 
+/// Who takes the messages of a bulk send: a stream, or a sender over HTTP.
+protocol MessageTarget: AnyObject, Sendable {
+  func makeEncoder() -> MessageEncoder
+  func enqueue(_ item: SendQueue.Item)
+  /// Takes back what has not ended of a bulk send whose outcomes nobody wants.
+  func takeBack(_ channel: BulkChannel)
+}
+
 /// Reads the source and hands over what it gives; ends with the iterator that owns it.
 final class BulkPump<Source: AsyncSequence & Sendable>: Sendable where Source.Element == PushMessage {
   let channel: BulkChannel
-  private let client: StreamClient
+  private let target: any MessageTarget
   private let task: Task<Void, Never>
 
-  init(client: StreamClient, source: Source, creditMax: Int) {
+  init(target: any MessageTarget, source: Source, creditMax: Int) {
     let channel = BulkChannel(creditMax: creditMax)
     self.channel = channel
-    self.client = client
-    task = Task { await Self.run(client, source, channel) }
+    self.target = target
+    task = Task { await Self.run(target, source, channel) }
   }
 
   deinit {
     task.cancel()
     channel.abandon()
-    client.takeBack(channel)
+    target.takeBack(channel)
   }
 
-  private static func run(_ client: StreamClient, _ source: Source, _ channel: BulkChannel) async {
-    var encoder = MessageEncoder(idPrefix: MessageEncoder.randomPrefix())
+  private static func run(_ target: any MessageTarget, _ source: Source, _ channel: BulkChannel) async {
+    var encoder = target.makeEncoder()
     do {
       for try await message in source {
         guard await channel.admit() else { return }
         do throws(SendError) {
           let encoded = try encoder.encode(message)
-          client.enqueue(SendQueue.Item(message: encoded, reply: .bulk(channel)))
+          target.enqueue(SendQueue.Item(message: encoded, reply: .bulk(channel)))
         } catch {
           channel.send([BulkOutcome(messageID: error.messageID ?? "", result: .failure(error))])
         }

@@ -3,11 +3,22 @@ import Connections
 import JSONCore
 import PushModel
 import PushXMPP
+import Seams
 
 /// Turns messages into stanzas, checked by the server's own rules.
 ///
 /// Kept and used again by one thread at a time.
 struct MessageEncoder: Sendable {
+  /// What is made of a message.
+  enum Form: Sendable, Equatable {
+    case stanza
+    /// The body of a request to the legacy endpoint.
+    case legacyHTTP(keepsID: Bool)
+    /// The body of a request of HTTP v1.
+    case v1
+  }
+
+  private let form: Form
   private var reader: DownstreamReader
   private var json = ByteWriter(capacity: 1_024)
   private let stanzas = PushStanzas()
@@ -16,7 +27,8 @@ struct MessageEncoder: Sendable {
   private var lastID: UInt64 = 0
 
   /// - Parameter idPrefix: Distinct for every encoder of a sender.
-  init(limits: Limits = Limits(), idPrefix: String) {
+  init(limits: Limits = Limits(), idPrefix: String, form: Form = .stanza) {
+    self.form = form
     reader = DownstreamReader(limits: limits)
     self.idPrefix = idPrefix
   }
@@ -44,6 +56,7 @@ struct MessageEncoder: Sendable {
     switch payload {
     case .downstream(let draft):
       let id = json.bytes.withUnsafeBytes { draft.reply.messageID.string(in: $0) }
+      if form != .stanza { return try request(id, draft) }
       var stanza = ByteWriter(capacity: json.count + json.count / 8 + 128)
       json.bytes.withUnsafeBytes { stanzas.append($0, id: id, to: &stanza) }
       return EncodedMessage(id: id, stanza: stanza.take())
@@ -55,6 +68,29 @@ struct MessageEncoder: Sendable {
       throw SendError(code: .invalidMessage, field: "message_id", detail: text)
     case .ack:
       throw SendError(code: .invalidMessage, field: "message_type", detail: "an ack is not a message")
+    }
+  }
+
+  /// The body of a request that says the same.
+  private func request(_ id: String, _ draft: DownstreamDraft) throws(SendError) -> EncodedMessage {
+    guard !draft.has(.receiptRequested) else {
+      throw SendError(
+        code: .invalidMessage, messageID: id, field: "delivery_receipt_requested",
+        detail: "receipts are given on streams only")
+    }
+    guard id.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), (1...255).contains(id.utf8.count) else {
+      throw SendError(
+        code: .invalidMessage, messageID: id, field: "message_id",
+        detail: "1 to 255 visible ASCII characters over HTTP")
+    }
+    guard let message = try? JSONValue(parsing: json.bytes) else {
+      throw SendError(code: .invalidMessage, messageID: id, detail: "not a JSON object")
+    }
+    switch form {
+    case .legacyHTTP(let keepsID):
+      return EncodedMessage(id: id, stanza: HTTPBody.legacy(message, keepsID: keepsID))
+    case .v1, .stanza:
+      return EncodedMessage(id: id, stanza: HTTPBody.v1(message, now: SystemTime().wall.ms / 1_000))
     }
   }
 

@@ -44,6 +44,8 @@ public struct SendError: Error, Sendable, Hashable, CustomStringConvertible {
   public var messageID: String?
   /// The server's code, `DEVICE_UNREGISTERED` for instance, as it was written; of the last nack for
   /// ``Code/deadline``.
+  ///
+  /// Over HTTP the name that the stream protocol has for the same condition.
   public var nackCode: String?
   /// The field at fault of an invalid message.
   public var field: String?

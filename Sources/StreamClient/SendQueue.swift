@@ -72,6 +72,8 @@ final class SendQueue: Sendable {
     }
   }
 
+  var isEmpty: Bool { state.withLock { $0.items.isEmpty } }
+
   /// Takes one call's item out.
   ///
   /// - Returns: nil when the loop has it already, or it never came.

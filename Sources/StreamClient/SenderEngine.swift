@@ -52,11 +52,11 @@ package final class SenderEngine: ClientLineDelegate {
   package init(line: ClientLine, rememberedMax: Int = 1_000) {
     self.line = line
     ledger = InboundLedger(idsMax: rememberedMax)
-    hash = SipHash128(key: Hash128(high: .random(in: .min ... .max), low: .random(in: .min ... .max)))
+    hash = SipHash128(key: Hash128(high: line.loop.random(), low: line.loop.random()))
     line.delegate = self
   }
 
-  package var loop: EventLoop { line.loop }
+  package var loop: any Loop { line.loop }
   package var room: Int { line.room }
   package var messageCount: Int { line.messageCount }
   package var pendingCount: Int { line.pendingCount }

@@ -18,7 +18,7 @@ import Synchronization
 /// opened again, and what had no answer on it is sent again under its id. When the server drains, another stream
 /// is opened first and the old one is read to its end. Every message handed over ends exactly once: with an
 /// ``Ack`` or a ``SendError``.
-public final class StreamClient: Sendable {
+public final class StreamClient: MessageTarget {
   /// As it was made.
   public let configuration: Configuration
 
@@ -154,7 +154,7 @@ public final class StreamClient: Sendable {
   /// Invalid messages end at once with their fault; the others go on. See ``BulkSend``.
   public func send<Source: AsyncSequence & Sendable>(contentsOf source: Source) -> BulkSend<Source>
   where Source.Element == PushMessage {
-    BulkSend(client: self, source: source, creditMax: 2 * configuration.messagesMax + 512)
+    BulkSend(target: self, source: source, creditMax: 2 * configuration.messagesMax + 512)
   }
 
   /// Sends all messages of a sequence, as the form for asynchronous sequences does.
@@ -162,6 +162,8 @@ public final class StreamClient: Sendable {
   where Source.Element == PushMessage {
     send(contentsOf: AsyncList(base: source))
   }
+
+  func makeEncoder() -> MessageEncoder { MessageEncoder(idPrefix: MessageEncoder.randomPrefix()) }
 
   func enqueue(_ item: SendQueue.Item) {
     switch queue.put(item) {

@@ -5,19 +5,19 @@ import Synchronization
 import TLSCore
 
 /// A connection of bytes to a server on this machine, for tasks: it collects what comes.
-final class TestLine: Sendable {
-  struct Inbox: Sendable, CustomStringConvertible {
-    var bytes: [UInt8] = []
+package final class TestLine: Sendable {
+  package struct Inbox: Sendable, CustomStringConvertible {
+    package var bytes: [UInt8] = []
     /// How the connection ended.
-    var end: String?
+    package var end: String?
 
-    var description: String {
+    package var description: String {
       let text = String(decoding: bytes.suffix(500), as: UTF8.self)
       return "\(bytes.count) bytes (\(text))" + (end.map { ", end: \($0)" } ?? "")
     }
   }
 
-  let inbox: Watched<Inbox>
+  package let inbox: Watched<Inbox>
   private let channel: Handover<Channel>
   private let loop: EventLoop
   private let isClosing = Atomic<Bool>(false)
@@ -40,7 +40,7 @@ final class TestLine: Sendable {
   }()
 
   /// - Parameter authority: PEM file of the authority to trust; nil for a plain connection.
-  static func connect(
+  package static func connect(
     port: Int, authority: String?, protocols: [String], within time: Duration
   ) async throws -> TestLine {
     let loop = try Self.loop.get()
@@ -68,14 +68,14 @@ final class TestLine: Sendable {
     }
   }
 
-  func send(_ bytes: [UInt8]) { perform { $0.send(bytes) } }
-  func close() {
+  package func send(_ bytes: [UInt8]) { perform { $0.send(bytes) } }
+  package func close() {
     isClosing.store(true, ordering: .relaxed)
     perform { $0.close() }
   }
-  func abort() { perform { $0.abort() } }
-  func pauseReading() { perform { $0.pauseReading() } }
-  func resumeReading() { perform { $0.resumeReading() } }
+  package func abort() { perform { $0.abort() } }
+  package func pauseReading() { perform { $0.pauseReading() } }
+  package func resumeReading() { perform { $0.resumeReading() } }
 
   private func perform(_ work: @escaping @Sendable (Channel) -> Void) {
     let channel = channel

@@ -5,8 +5,14 @@ Import it before the client. The names and ports in the client stay as they are 
 
 import socket
 
-NAMES = {"localhost", "fcm-xmpp.googleapis.com", "gcm-xmpp.googleapis.com", "gcm.googleapis.com", "fcm.googleapis.com"}
+NAMES = {
+    "localhost", "fcm-xmpp.googleapis.com", "gcm-xmpp.googleapis.com", "gcm.googleapis.com", "fcm.googleapis.com",
+    "gcm-http.googleapis.com", "android.googleapis.com", "iid.googleapis.com", "oauth2.googleapis.com",
+    "accounts.google.com", "www.googleapis.com",
+}
 LOOPBACK = {"127.0.0.1", "::1"}
+PORTS = {}
+"""Ports that clients have built in, and those that the server under test listens on in their place."""
 
 _getaddrinfo = socket.getaddrinfo
 _connect = socket.socket.connect
@@ -27,9 +33,15 @@ def _check(address):
         raise OSError(f"the test refuses to connect to {address}")
 
 
+def _moved(address):
+    if isinstance(address, tuple) and address[1] in PORTS:
+        return (address[0], PORTS[address[1]], *address[2:])
+    return address
+
+
 def _guarded_connect(self, address):
     _check(address)
-    return _connect(self, address)
+    return _connect(self, _moved(address))
 
 
 def _guarded_sendto(self, data, *arguments):

@@ -294,6 +294,68 @@ async def pings_and_queries_are_answered(server):
 @on_request
 @case
 @asynchronous
+async def comes_through_a_drain_under_load(server):
+    """Sends without a break while its streams are drained: nothing is lost, nothing comes twice."""
+    known = server.register()
+    count, window = 600, 50
+    left = [f"d-{number}" for number in reversed(range(count))]
+    acked, shown, pending = [], [], set()
+
+    def device():
+        with server.device(known) as phone:
+            while len(shown) < count:
+                payload = phone.payload()
+                shown.append(payload["data"]["n"])
+                phone.ack(payload)
+
+    receiving = asyncio.get_running_loop().run_in_executor(None, device)
+
+    def fill(client):
+        while left and len(pending) < window:
+            name = left.pop()
+            pending.add(name)
+            client.send_payload({"to": known["token"], "message_id": name, "data": {"n": name}})
+
+    async def drain():
+        status, answer = await in_thread(server.administer, "POST", "/admin/v1/drain", {"sender_id": server.sender})
+        equal(status, 202, answer)
+
+    def settle(answer):
+        pending.discard(answer["message_id"])
+        if answer["message_type"] == "ack":
+            acked.append(answer["message_id"])
+        else:
+            equal(answer["error"], "CONNECTION_DRAINING")
+            left.append(answer["message_id"])
+
+    asked = 0
+    while len(acked) < count:
+        async with AppServer(server) as client:
+            fill(client)
+            draining = False
+            while len(acked) < count:
+                if draining and not pending:
+                    break
+                answer = await client.payload()
+                if answer["message_type"] == "control":
+                    equal(answer["control_type"], "CONNECTION_DRAINING")
+                    draining = True
+                else:
+                    settle(answer)
+                    if not draining:
+                        fill(client)
+                if asked < 2 and len(acked) >= 200 * (asked + 1):
+                    asked += 1
+                    await drain()
+    await asyncio.wait_for(receiving, DEADLINE)
+    equal(asked, 2)
+    equal((len(acked), len(set(acked))), (count, count))
+    equal((len(shown), len(set(shown))), (count, count))
+
+
+@on_request
+@case
+@asynchronous
 async def answers_the_pings_of_the_server(server):
     """Needs a server that gives peers up after 2 seconds."""
     async with AppServer(server) as client:

@@ -58,20 +58,22 @@ class Server:
         own = copy.copy(self)
         own.project = f"test-{uuid.uuid4().hex[:12]}"
         own.sender = str(uuid.uuid4().int % 10**12 + 10**12)
-        connection = http.client.HTTPConnection("127.0.0.1", self.admin, timeout=DEADLINE)
-        try:
-            connection.request(
-                "POST", "/admin/v1/projects", json.dumps({"id": own.project, "sender_id": own.sender}),
-                {"Authorization": "Bearer " + self.secret("admin-key"), "Content-Type": "application/json"},
-            )
-            answer = connection.getresponse()
-            made = json.loads(answer.read())
-        finally:
-            connection.close()
-        assert answer.status == 201, made
+        status, made = self.administer("POST", "/admin/v1/projects", {"id": own.project, "sender_id": own.sender})
+        assert status == 201, made
         own.server_key = made["server_key"]
         own.api_key = made["api_key"]
         return own
+
+    def administer(self, method, path, body=None):
+        """One call of the admin surface; gives status and parsed JSON."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.admin, timeout=DEADLINE)
+        try:
+            text = None if body is None else json.dumps(body)
+            connection.request(method, path, text, {"Authorization": "Bearer " + self.secret("admin-key")})
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read() or b"null")
+        finally:
+            connection.close()
 
     def request(self, method, path, body=None, headers=None):
         """One HTTPS request; gives status and parsed JSON."""
@@ -85,12 +87,18 @@ class Server:
         finally:
             connection.close()
 
+    def make_service_account(self):
+        """A new service account of the project, as a parsed file."""
+        status, account = self.administer("POST", f"/admin/v1/projects/{self.project}/service-accounts")
+        assert status == 201, account
+        return account
+
     def register(self, app="org.example.app", **fields):
         """Registers a device, or another app on a known one."""
         status, device = self.request(
             "POST",
             f"/v1/projects/{self.project}/registrations",
-            {"app": app, "platform": "linux", **fields},
+            {"platform": "linux", "app": app, **fields},
             {"x-goog-api-key": self.api_key, "Content-Type": "application/json"},
         )
         assert status == 200, (status, device)

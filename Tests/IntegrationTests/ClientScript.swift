@@ -12,6 +12,10 @@ struct ClientScript: Sendable, CustomTestStringConvertible {
   static let badInput = ClientScript(name: "bad_input", environment: nil)
   static let silence = ClientScript(name: "silence", environment: nil)
   static let aiofcm = ClientScript(name: "aiofcm_client", environment: "aiofcm")
+  static let sdk = ClientScript(name: "sdk_client", environment: "sdk")
+  static let pyfcm1 = ClientScript(name: "pyfcm1_client", environment: "pyfcm1")
+  static let schemathesis = ClientScript(name: "schemathesis_client", environment: "schemathesis")
+  static let curl = ClientScript(name: "curl_client", environment: nil)
   static let slixmpp = ClientScript(name: "slixmpp_client", environment: "slixmpp")
 
   var testDescription: String { name }

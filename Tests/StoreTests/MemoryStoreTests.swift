@@ -22,7 +22,7 @@ import Testing
 
   @Test func aDeliveryHookDecidesWhenAnswersCome() {
     let later = Held()
-    let store = MemoryStore { later.add($0) }
+    let store = MemoryStore { _, answer in later.add(answer) }
     let results = Results<WriteOutcome>()
     store.write(WriteBatch(), now: WallTime(ms: 0)) { results.add($0) }
     #expect(results.all.isEmpty)
@@ -70,6 +70,8 @@ import Testing
     case .lookUp: _ = try await store.lookUp([])
     case .credentials: _ = try await store.credentials(of: "")
     case .unregister: _ = try? await store.unregister("", now: now)
+    case .touch: try? await store.touch([device], now: now)
+    case .sweepIdle: _ = try? await store.sweepIdle(seenBefore: now, budget: 1, now: now)
     case .claim: _ = try? await store.claim(device, node: 1, now: now)
     case .release: try? await store.release(device, epoch: 1, now: now)
     case .registrations: _ = try await store.registrations(max: 1)

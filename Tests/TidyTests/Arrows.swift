@@ -17,11 +17,12 @@ enum Arrows {
       "JSONCore": ["Bytes"],
       "XMLCore": ["Bytes", "CXML2"],
       "TLSCore": ["Bytes", "COpenSSL"],
-      "HTTPCore": basics.union(["CHTTPParser"]),
+      "HTTPCore": basics.union(["CHTTPParser", "CNghttp2", "CZ"]),
       "XMPPCore": basics.union(["XMLCore"]),
       "PushModel": basics.union(["JSONCore"]),
       "DeliveryCore": basics.union(["PushModel"]),
       "PushXMPP": basics.union(["XMPPCore", "XMLCore", "PushModel", "JSONCore"]),
+      "PushHTTP": basics.union(["HTTPCore", "PushModel", "JSONCore"]),
       // Port: knows messages, never stanzas or sockets.
       "Stores": basics.union(["PushModel"]),
       // Loops
@@ -32,8 +33,10 @@ enum Arrows {
       "StorePostgres": basics.union(["Stores", "PushModel", "CPQ", "CLinux"]),
       "Connections": client.subtracting(["Connections"]).union(["HTTPCore"]),
       // Products: client and device know nothing of the server.
-      "ConnectionServer": client.union(["HTTPCore", "Stores", "StorePostgres", "StoreSQLite", "CLinux"]),
-      "StreamClient": client,
+      "ConnectionServer": client.union([
+        "HTTPCore", "PushHTTP", "Stores", "StorePostgres", "StoreSQLite", "CLinux",
+      ]),
+      "StreamClient": client.union(["CCurl"]),
       "DeviceRuntime": client.union(["HTTPCore"]),
       // Programs
       "WeirCommand": client.union([
@@ -44,6 +47,9 @@ enum Arrows {
       "weir": ["WeirCommand"],
       // Beside
       "StoreConformance": basics.union(["Stores", "PushModel"]),
+      "Simulator": client.subtracting(["XMLCore", "JSONCore"]).union([
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "Stores",
+      ]),
       "TestKit": basics.union([
         "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops", "TLSCore",
         "HTTPCore", "XMLCore", "Stores", "PushModel", "JSONCore",

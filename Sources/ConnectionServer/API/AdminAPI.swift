@@ -48,6 +48,12 @@ struct AdminAPI: Sendable {
     case ("projects", 1, "GET"):
       return .json(["projects": .array(context.accounts.projects.map(Self.show))])
     case ("projects", 1, "POST"): return try await createProject(request)
+    case ("projects", 3, "POST") where path[2] == "service-accounts":
+      guard let project = context.accounts.project(path[1]) else {
+        return .notFound("There is no project of this id.")
+      }
+      return .json(
+        try await context.accounts.serviceAccounts.make(for: project, in: context.store), status: 201)
     case ("keys", 1, "GET"):
       let keys = try await context.store.keys()
       return .json(["keys": .array(keys.map(Self.show))])
@@ -65,11 +71,17 @@ struct AdminAPI: Sendable {
       return try await MessageInspection(context: context).ofMessage(sender: path[1], id: path[2])
     case ("nodes", 1, "GET"): return try await NodeAdministration(context: context).list()
     case ("drain", 1, "POST"):
-      drain()
-      return .json(["draining": true], status: 202)
+      return try await StreamAdministration(context: context).drain(request, whole: drain)
+    case ("streams", 1, "GET"): return try await StreamAdministration(context: context).list(request)
+    case ("faults", _, _): return FaultAdministration(context: context).answer(path, request)
+    case ("devices", 3, "GET") where path[2] == "messages":
+      return try await DeviceAdministration(context: context).messages(path[1], request)
+    case ("devices", 3, "POST") where path[2] == "upstream":
+      return try await DeviceAdministration(context: context).upstream(path[1], request)
     case ("topics", _, _), ("users", _, _), ("groups", _, _), ("fanouts", _, _):
       return try await TargetAdministration(context: context).answer(path, request)
-    case ("projects", _, _), ("keys", _, _), ("tokens", _, _), ("messages", _, _), ("nodes", _, _):
+    case ("projects", _, _), ("keys", _, _), ("tokens", _, _), ("messages", _, _), ("drain", _, _),
+      ("streams", _, _), ("devices", 3, _), ("nodes", _, _):
       return .methodNotAllowed("GET, POST or DELETE")
     default: return .notFound("There is nothing at this path.")
     }

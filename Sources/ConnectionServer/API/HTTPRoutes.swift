@@ -1,27 +1,45 @@
 import HTTPCore
+import PushHTTP
 
-/// Which endpoint a request of the HTTPS listener goes to.
+/// The endpoints of the HTTPS listener that are no sends.
 struct HTTPRoutes: Sendable {
-  let registrations: RegistrationAPI
-  let subscriptions: TopicSubscriptionAPI
+  private let registrations: RegistrationAPI
+  private let subscriptions: TopicSubscriptionAPI
+  private let tokens: TokenEndpoint
+  private let instances: InstanceDoor
+  private let groups: GroupDoor
 
-  func answer(_ request: APIRequest) async -> APIResponse {
-    let path = request.path
-    guard path.count >= 4, path[0] == "v1", path[1] == "projects", path[3] == "registrations" else {
-      return .notFound("There is nothing at this path.")
-    }
-    switch (path.count, request.method) {
-    case (4, "POST"): return await registrations.register(project: path[2], request)
-    case (4, _): return .methodNotAllowed("POST")
-    case (5, "DELETE"): return await registrations.unregister(project: path[2], token: path[4], request)
-    case (5, _): return .methodNotAllowed("DELETE")
-    case (6, "POST") where path[5] == "topicSubscriptions":
-      return await subscriptions.subscribe(project: path[2], token: path[4], request)
-    case (7, "DELETE") where path[5] == "topicSubscriptions":
-      return await subscriptions.unsubscribe(project: path[2], token: path[4], topic: path[6], request)
-    case (6, _) where path[5] == "topicSubscriptions": return .methodNotAllowed("POST")
-    case (7, _) where path[5] == "topicSubscriptions": return .methodNotAllowed("DELETE")
-    default: return .notFound("There is nothing at this path.")
+  init(context: ServerContext) {
+    registrations = RegistrationAPI(context: context)
+    subscriptions = TopicSubscriptionAPI(context: context)
+    tokens = TokenEndpoint(context: context)
+    instances = InstanceDoor(context: context)
+    groups = GroupDoor(context: context)
+  }
+
+  /// - Parameter values: The path's parameters, in order.
+  func answer(_ route: HTTPRoute, _ values: [String], _ request: HTTPRequest) async -> HTTPResponse {
+    func value(_ index: Int) -> String { values.indices.contains(index) ? values[index] : "" }
+    switch route {
+    case .register: return await registrations.register(project: value(0), APIRequest(request)).http
+    case .unregister:
+      return await registrations.unregister(project: value(0), token: value(1), APIRequest(request)).http
+    case .subscribe:
+      return await subscriptions.subscribe(project: value(0), token: value(1), APIRequest(request)).http
+    case .unsubscribe:
+      return await subscriptions.unsubscribe(
+        project: value(0), token: value(1), topic: value(2), APIRequest(request)
+      ).http
+    case .token, .tokenOfAccounts, .tokenOfAPIs: return tokens.answer(request)
+    case .topicAdd, .topicRemove, .importTokens, .joinTopic, .leaveTopic, .tokenInfo:
+      return await instances.answer(route, values, request)
+    case .changeGroup, .findGroup, .changeGroupGCM, .findGroupGCM: return await groups.answer(route, request)
+    case .description:
+      let host = request.fields["host"] ?? "localhost"
+      return APIResponse.json(OpenAPIDocument.json(server: "https://\(host)")).http
+    case .sendV1, .sendLegacy, .sendLegacyGCM, .batch:
+      // The front door answers them on the loop.
+      return APIResponse.notFound("There is nothing at this path.").http
     }
   }
 }

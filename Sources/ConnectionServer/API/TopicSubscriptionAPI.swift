@@ -1,4 +1,6 @@
+import HTTPCore
 import JSONCore
+import PushHTTP
 import PushModel
 import Seams
 import Stores
@@ -7,7 +9,8 @@ import TLSCore
 /// `POST /v1/projects/{p}/registrations/{token}/topicSubscriptions?topic_name=T` and
 /// `DELETE …/topicSubscriptions/T`: a registration joins or leaves a topic.
 ///
-/// Who may: the device itself, with HTTP Basic of its id and secret, or who holds the project's API key.
+/// Who may: the device itself, with HTTP Basic of its id and secret, and who holds the project's API key, its server
+/// key, or a bearer token that may send.
 /// - Source: the calls that current SDKs make.
 struct TopicSubscriptionAPI: Sendable {
   let context: ServerContext
@@ -30,7 +33,7 @@ struct TopicSubscriptionAPI: Sendable {
   private func change(
     _ id: String, _ token: String, _ name: String, isSubscribed: Bool, _ request: APIRequest
   ) async -> APIResponse {
-    guard let project = context.accounts.project(id) else {
+    guard let project = context.accounts.project(named: id) else {
       return .notFound("There is no project \"\(id.prefix(64))\".")
     }
     guard let topic = TopicName(name.hasPrefix("/topics/") ? String(name.dropFirst(8)) : name) else {
@@ -38,6 +41,11 @@ struct TopicSubscriptionAPI: Sendable {
     }
     do {
       if let refusal = try await refusal(project, token, request) { return refusal }
+      if let wait = context.accounts.sender(project.sender)?.rates.topicChanges?.take(
+        now: context.time.moment)
+      {
+        return .exhausted("Too many topic subscriptions are changed", retryAfter: wait)
+      }
       let outcomes = try await context.store.change(
         [
           SubscriptionChange(token: token, sender: project.sender, topic: topic, isSubscribed: isSubscribed)
@@ -61,6 +69,11 @@ struct TopicSubscriptionAPI: Sendable {
       }
       return nil
     }
+    switch caller(project, request) {
+    case .allowed: return nil
+    case .refused(let response): return response
+    case .device: break
+    }
     guard let device = RegistrationAPI.basic(request.headers["authorization"]) else {
       return .fault(
         401, "UNAUTHENTICATED",
@@ -73,6 +86,32 @@ struct TopicSubscriptionAPI: Sendable {
       return .notFound("The device has no such registration.")
     }
     return nil
+  }
+
+  private enum Caller {
+    case allowed
+    case refused(APIResponse)
+    /// Neither a bearer token nor a server key came.
+    case device
+  }
+
+  private func caller(_ project: Project, _ request: APIRequest) -> Caller {
+    var fields = HTTPFields()
+    fields.append("authorization", request.headers["authorization"] ?? "")
+    switch HTTPCredential(fields, query: request.query) {
+    case .bearer(let token):
+      switch BearerCheck(context: context).check(token, now: context.time.wall) {
+      case .failure(let fault): return .refused(APIResponse(fault))
+      case .success(let grant) where !grant.maySend: return .refused(APIResponse(.insufficientScope))
+      case .success(let grant) where !grant.allows(project):
+        return .refused(APIResponse(.noPermission(project: project.id)))
+      case .success: return .allowed
+      }
+    case .key(let text):
+      let isFine = context.accounts.key(text.trimmed, .server)?.sender == project.sender
+      return isFine ? .allowed : .refused(APIResponse(.badCredentials))
+    case .missing, .other: return .device
+    }
   }
 
   private func answer(
@@ -96,5 +135,14 @@ struct TopicSubscriptionAPI: Sendable {
         429, "RESOURCE_EXHAUSTED",
         "TOO_MANY_TOPICS: a registration has at most \(context.limits.topicsPerTokenMax) topics.")
     }
+  }
+}
+
+extension APIResponse {
+  /// A fault in Google's form.
+  init(_ fault: V1Fault) {
+    let response = V1Answer.fault(fault)
+    self.init(
+      status: response.status, headers: response.fields.all.map { ($0.name, $0.value) }, body: response.body)
   }
 }

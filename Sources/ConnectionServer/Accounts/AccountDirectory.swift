@@ -16,29 +16,35 @@ final class AccountDirectory: Sendable {
     var keys: [[UInt8]: AccountKey] = [:]
     var senders: [SenderID: SenderState] = [:]
 
-    mutating func add(_ project: Project, _ tuning: ShardTuning) {
+    mutating func add(_ project: Project, _ limits: Limits, _ tuning: ShardTuning) {
       byID[project.id] = project
       bySender[project.sender] = project
-      if senders[project.sender] == nil { senders[project.sender] = SenderState(project.sender, tuning) }
+      if senders[project.sender] == nil {
+        senders[project.sender] = SenderState(project.sender, limits, tuning)
+      }
     }
   }
   private let state = Mutex(State())
   private let limits: Limits
   private let tuning: ShardTuning
+  let serviceAccounts: ServiceAccounts
 
-  init(limits: Limits, tuning: ShardTuning) {
+  init(
+    limits: Limits, tuning: ShardTuning, serviceAccounts: ServiceAccounts = ServiceAccounts(secret: [])
+  ) {
+    self.serviceAccounts = serviceAccounts
     self.limits = limits
     self.tuning = tuning
   }
 
   func load(projects: [Project], keys: [AccountKey]) {
     state.withLock {
-      for project in projects { $0.add(project, tuning) }
+      for project in projects { $0.add(project, limits, tuning) }
       for key in keys where !key.revoked { $0.keys[key.hash] = key }
     }
   }
 
-  func add(_ project: Project) { state.withLock { $0.add(project, tuning) } }
+  func add(_ project: Project) { state.withLock { $0.add(project, limits, tuning) } }
   func add(_ key: AccountKey) { state.withLock { $0.keys[key.hash] = key } }
   func removeKey(hash: [UInt8]) { state.withLock { _ = $0.keys.removeValue(forKey: hash) } }
 
@@ -57,11 +63,13 @@ final class AccountDirectory: Sendable {
 /// What the streams of one sender share across loops.
 final class SenderState: Sendable {
   let sender: SenderID
+  let rates: SenderRates
   private let seen: Mutex<DedupeWindow>
   private let streams = Mutex<Set<StreamRef>>([])
 
-  init(_ sender: SenderID, _ tuning: ShardTuning) {
+  init(_ sender: SenderID, _ limits: Limits, _ tuning: ShardTuning) {
     self.sender = sender
+    rates = SenderRates(limits)
     seen = Mutex(DedupeWindow(idsMax: tuning.dedupeIDsMax, horizon: tuning.dedupeHorizon))
   }
 

@@ -60,21 +60,33 @@ struct Credentials: Sendable {
     return key
   }
 
-  /// Writes `service-account.json` in Google's shape when it is missing.
+  /// Writes `service-account.json` in Google's shape when it is missing, and brings its addresses up to date when
+  /// the port is another one than at the last start.
   ///
-  /// - Returns: The public key to keep, PEM, when a new account was made.
-  func makeServiceAccount(_ project: Project, httpsPort: Int) throws(CryptoFault) -> String? {
+  /// - Returns: What the file holds.
+  func makeServiceAccount(_ project: Project, httpsPort: Int) throws(CryptoFault) -> JSONValue {
     let path = directory + "/service-account.json"
-    if try PrivateFile.read(path) != nil { return nil }
+    if let text = try PrivateFile.read(path), let kept = try? JSONValue(parsing: text) {
+      let moved = Self.moved(kept, httpsPort: httpsPort)
+      if moved != kept { try PrivateFile.write(moved.text + "\n", to: path, mode: 0o600) }
+      return moved
+    }
+    let (file, _) = try Self.serviceAccount(project, name: "weir", origin: Self.origin(httpsPort))
+    try PrivateFile.write(file.text + "\n", to: path, mode: 0o600)
+    return file
+  }
+
+  /// A new service account: its file, and the public half of its key, PEM.
+  static func serviceAccount(
+    _ project: Project, name: String, origin: String
+  ) throws(CryptoFault) -> (file: JSONValue, publicPEM: String) {
     let (privatePEM, publicPEM) = try Secrets.rsaKeyPair()
-    let email = "weir@\(project.id).iam.gserviceaccount.com"
-    let origin = "https://localhost:\(httpsPort)"
-    let document: JSONValue = [
+    let file: JSONValue = [
       "type": .string("service_account"),
       "project_id": .string(project.id),
       "private_key_id": .string(try Secrets.sha256(Array(publicPEM.utf8)).prefix(20).hexText),
       "private_key": .string(privatePEM),
-      "client_email": .string(email),
+      "client_email": .string("\(name)@\(project.id).iam.gserviceaccount.com"),
       "client_id": .string(project.sender.description),
       "auth_uri": .string(origin + "/auth"),
       "token_uri": .string(origin + "/token"),
@@ -82,8 +94,21 @@ struct Credentials: Sendable {
       "client_x509_cert_url": .string(origin + "/certs/weir"),
       "universe_domain": .string("googleapis.com"),
     ]
-    try PrivateFile.write(document.text + "\n", to: path, mode: 0o600)
-    return publicPEM
+    return (file, publicPEM)
+  }
+
+  private static func origin(_ httpsPort: Int) -> String { "https://localhost:\(httpsPort)" }
+
+  /// The same file with addresses on this machine changed to another port; others stay as somebody wrote them.
+  private static func moved(_ file: JSONValue, httpsPort: Int) -> JSONValue {
+    guard let members = file.members else { return file }
+    return .object(
+      members.map { member in
+        guard let text = member.value.string, text.hasPrefix("https://localhost:"),
+          let path = text.dropFirst("https://localhost:".count).firstIndex(of: "/")
+        else { return member }
+        return .init(member.name, .string(origin(httpsPort) + text[path...]))
+      })
   }
 }
 

@@ -21,7 +21,7 @@ final class TLSContexts: Sendable {
     var options = TLSServerOptions(certificateChainFile: chain, privateKeyFile: key)
     options.protocols = ["xmpp-client"]
     let xmpp = try TLSContext(server: options, previous: previous?.xmpp)
-    options.protocols = ["http/1.1"]
+    options.protocols = ["h2", "http/1.1"]
     return Pair(xmpp: xmpp, https: try TLSContext(server: options, previous: previous?.https))
   }
 

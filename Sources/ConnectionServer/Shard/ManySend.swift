@@ -33,11 +33,14 @@ final class ManySend: SenderStream, @unchecked Sendable {
   /// Whom to answer: the stream it came on, and streams where it came again.
   var origins: [Origin]
   var receivers: [Receiver] = []
+  /// For a message of one member of a group to the others: its token, which gets nothing.
+  var sentBy: String?
   private var left = 0
   private var success = 0
   /// Tokens that the message did not reach.
   private var failed: [String] = []
-  private var firstNack: (code: NackCode, description: String)?
+  /// Why it did not reach the first of them.
+  private var firstNack: Answer?
   private var isTransient = false
 
   init(
@@ -58,9 +61,9 @@ final class ManySend: SenderStream, @unchecked Sendable {
   }
 
   /// A receiver that gets nothing.
-  func skip(_ token: String, _ code: NackCode, _ description: String) {
+  func skip(_ token: String, _ code: NackCode, _ description: String, retryAfter: Int? = nil) {
     failed.append(token)
-    if firstNack == nil { firstNack = (code, description) }
+    if firstNack == nil { firstNack = .nack(code, description, retryAfter: retryAfter) }
   }
 
   /// All receivers are known; ends at once when there are none.
@@ -72,10 +75,10 @@ final class ManySend: SenderStream, @unchecked Sendable {
   func answered(_ slot: UInt32, _ answer: Answer) {
     switch answer {
     case .ack, .ackCounted: success += 1
-    case .nack(let code, let description):
+    case .nack(let code, let description, let retryAfter):
       if code.remedy == .retryLater { isTransient = true }
       if receivers.indices.contains(Int(slot)) {
-        skip(receivers[Int(slot)].registration.token, code, description)
+        skip(receivers[Int(slot)].registration.token, code, description, retryAfter: retryAfter)
       }
     }
     left -= 1
@@ -83,8 +86,11 @@ final class ManySend: SenderStream, @unchecked Sendable {
   }
 
   private func finish() {
-    let nack = Answer.nack(
-      firstNack?.code ?? .deviceUnregistered, firstNack?.description ?? "No registration is left")
+    if sentBy != nil, receivers.isEmpty, failed.isEmpty {
+      // It is alone in its group: nobody was missed.
+      return end(.ackCounted(success: 0, failed: []))
+    }
+    let nack = firstNack ?? .nack(.deviceUnregistered, "No registration is left")
     switch kind {
     case .group: end(success > 0 ? .ackCounted(success: success, failed: failed) : nack)
     // Who was missed for want of a store gets it when the sender tries again; the others hide the repeat.
@@ -96,7 +102,7 @@ final class ManySend: SenderStream, @unchecked Sendable {
   func end(_ answer: Answer) {
     shard.senderStreams[reference.stream] = nil
     shard.manySends[key] = nil
-    if case .nack(let code, _) = answer {
+    if case .nack(let code, _, _) = answer {
       shard.counters.countNack(code)
       sender.forget(key)
     } else if kind != .single {

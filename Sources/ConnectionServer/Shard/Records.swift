@@ -45,6 +45,8 @@ final class Downstream: @unchecked Sendable {
   /// The device is connected and will be handed it when it has read what is before it: the cap on what is stored
   /// for a device that is away does not apply.
   var isAwaited = false
+  /// Held back for a while although its device is connected, see ``DeviceSlot/held``.
+  var isHeld = false
   /// It came to its end while the store was writing it: settle when the store answers.
   var ended: MessageState?
 
@@ -100,6 +102,8 @@ struct DeviceOrigin: Sendable {
   var stream: StreamRef
   /// As it stood in the device's JSON, quotes left out, escapes kept.
   var rawMessageID: [UInt8]
+  /// The message's, which is forgotten when it is refused; nil where it was not noted.
+  var key: MessageKey?
 }
 
 /// An upstream message or receipt between its acceptance and the app server's ack.

@@ -11,7 +11,7 @@ extension Shard {
       deviceClosed(old)
       old.stream.replaced()
     }
-    let slot = DeviceSlot(device: device, stream: stream, epoch: epoch)
+    let slot = DeviceSlot(device: device, stream: stream, epoch: epoch, now: now)
     slot.settling = settlingOfAbsent.removeValue(forKey: device) ?? []
     devices[device] = slot
     pump(slot)
@@ -25,6 +25,7 @@ extension Shard {
     // What it acked may still be in the store when it comes back.
     slot.settling.subtract(slot.settledDuringRead)
     if !slot.settling.isEmpty { settlingOfAbsent[slot.device] = slot.settling }
+    for one in slot.takeHeld(where: { _ in true }) { one.record.isAwaited = false }
     for record in slot.inFlight.removeAll() {
       record.handed = false
       if case .never = record.write {
@@ -35,6 +36,16 @@ extension Shard {
         note(record, .stored)
       }
     }
+  }
+
+  /// Connected devices that the store was not told of for `pause`, at most `max`; they count as told.
+  func takeUntouched(for pause: Duration, max: Int) -> [DeviceNumber] {
+    var found: [DeviceNumber] = []
+    for slot in devices.values where slot.touched + pause <= now && found.count < max {
+      slot.touched = now
+      found.append(slot.device)
+    }
+    return found
   }
 
   /// Reads the next page of the device's backlog when it is behind and its window has room.
@@ -61,7 +72,7 @@ extension Shard {
       if isFull || page.hasMore { slot.behind = true }
       if !slot.behind { slot.waitingCount = 0 }
     case .failure:
-      // The next ack or message pumps again.
+      readAgainLater(.backlog(device))
       slot.behind = true
       isFull = true
       counters.storeFaults.add(1)
@@ -72,14 +83,29 @@ extension Shard {
     if !isFull { pump(slot) }
   }
 
+  /// Whether the message of this row was handed out already: as this row, or as another one of the same message, which
+  /// came to be when its sender was refused after a write that took place; one row is enough then.
+  private func isOnItsWay(_ row: StoredMessage, in slot: DeviceSlot) -> Bool {
+    guard let handed = slot.inFlight.find(row.key) else { return slot.isHeld(row.number) }
+    if handed.number == row.number { return true }
+    if case .failed = handed.write { return false }
+    end(Downstream(row), .collapsed)
+    return true
+  }
+
   /// - Returns: False when the stream has no room for all of it.
   private func hand(_ page: Backlog, to slot: DeviceSlot) -> Bool {
     if page.overflowed > 0 {
       slot.stream.tellDeleted(count: page.overflowed)
       writing.clearOverflow(slot.device, now: now)
     }
-    for row in page.messages {
-      if slot.settling.contains(row.number) || slot.inFlight.contains(row.key) { continue }
+    // High priority first; else in the order of coming.
+    let isMixed = page.messages.contains { !$0.highPriority } && page.messages.contains { $0.highPriority }
+    let rows =
+      isMixed
+      ? page.messages.filter(\.highPriority) + page.messages.filter { !$0.highPriority } : page.messages
+    for row in rows {
+      if slot.settling.contains(row.number) || isOnItsWay(row, in: slot) { continue }
       // One message always fits; the acks of what is on its way bring the rest.
       guard slot.inFlight.count < tuning.deviceWindow,
         slot.inFlight.isEmpty || slot.stream.backlogBytes < limits.writeBacklogBytesMax / 2

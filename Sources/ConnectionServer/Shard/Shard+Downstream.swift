@@ -10,6 +10,11 @@ extension Shard {
   ///
   /// With a time to live of 0 it goes to the stream or nowhere.
   func take(_ record: Downstream) {
+    if let wait = meters?.message(for: record.device, now: now) {
+      return refuse(
+        record, .deviceMessageRateExceeded, "Downstream message rate exceeded for this registration id",
+        retryAfter: wait.secondsUp)
+    }
     guard writing.queuedCount < tuning.unwrittenMax else {
       refuse(record, .serviceUnavailable, "The store is behind; retry after a second")
       return
@@ -26,7 +31,14 @@ extension Shard {
       record.isAwaited = true
     }
     note(record, .accepted)
-    if let slot, open { hand(record, to: slot) }
+    if let slot, open {
+      if let due = holdsBack(record) {
+        hold(record, until: due, in: slot)
+      } else {
+        hand(record, to: slot)
+        if record.highPriority { releaseBatch(slot) }
+      }
+    }
     guard case .never = record.write else {
       if !open { slot?.behind = true }
       writing.enqueue(record, now: now)
@@ -43,10 +55,21 @@ extension Shard {
   }
 
   func hand(_ record: Downstream, to slot: DeviceSlot) {
+    if let old = slot.inFlight.remove(record.key) { giveWay(old) }
     record.handed = true
     slot.inFlight.append(record, key: record.key)
     note(record, .inFlight)
     slot.stream.deliver(record)
+    deliveries.note(record, at: wall)
+  }
+
+  /// The same message is handed out again, by another row: its sender was refused, or its id was forgotten, and sent it
+  /// once more. The device acks it once.
+  private func giveWay(_ old: Downstream) {
+    old.handed = false
+    if case .failed = old.write { return }
+    answer(old, .ack)
+    end(old, .collapsed)
   }
 
   /// The device acked.
@@ -127,10 +150,11 @@ extension Shard {
     record.repeats = []
   }
 
-  func refuse(_ record: Downstream, _ code: NackCode, _ description: String) {
+  /// - Parameter retryAfter: Seconds; the description says them too.
+  func refuse(_ record: Downstream, _ code: NackCode, _ description: String, retryAfter: Int? = nil) {
     counters.countNack(code)
     accounts.sender(record.sender)?.forget(record.key)
-    answer(record, .nack(code, description))
+    answer(record, .nack(code, description.retry(after: retryAfter), retryAfter: retryAfter))
   }
 
   /// The same (sender, message id) came again: it is acked when the first one is, and not delivered again.
@@ -156,9 +180,15 @@ extension Shard {
     }
   }
 
+  /// Its end was noted when its device acked; the row was only waiting to be removed.
+  func hasEndedHere(_ row: WriteOutcome.Ended) -> Bool {
+    let settling = devices[row.device]?.settling ?? settlingOfAbsent[row.device]
+    return settling?.contains(row.number) ?? false
+  }
+
   /// Messages that a rule ended in the store: collapse, overflow, expiry, unregistration.
   func endedByRule(_ rows: [WriteOutcome.Ended]) {
-    for row in rows {
+    for row in rows where !hasEndedHere(row) {
       counters.count(row.state)
       events.record(
         .init(key: row.key, sender: row.sender, device: row.device, state: row.state, at: wall))
@@ -167,8 +197,11 @@ extension Shard {
           JournalEntry(key: row.key, sender: row.sender, device: row.device, state: row.state, at: wall),
           now: now)
       }
-      if let slot = devices[row.device], let record = slot.inFlight.remove(row.key) {
+      guard let slot = devices[row.device] else { continue }
+      if let record = slot.inFlight.remove(row.key) {
         record.handed = false
+        record.ended = row.state
+      } else if let record = slot.dropHeld(row.number) {
         record.ended = row.state
       }
     }

@@ -17,7 +17,9 @@ extension Shard {
       counters.countNack(.topicsMessageRateExceeded)
       return answer(
         send,
-        .nack(.topicsMessageRateExceeded, "\(max) topic messages of this sender are under way; send slower"))
+        .nack(
+          .topicsMessageRateExceeded,
+          "\(max) topic messages of this sender are under way; send slower".retry(after: 1), retryAfter: 1))
     }
     fanouts.begin(send)
     noteFanout(job.key, job.sender, .accepted)

@@ -61,14 +61,15 @@ extension Shard {
       return send(.repeated(key, origin), to: taker)
     }
     scratch.json.removeAll()
-    DeviceMessageWriter.appendTail(draft, of: text, sentTime: wall, to: &scratch.json)
-    let isStored = draft.timeToLive > 0
+    PlatformTails.append(draft, of: text, sentTime: wall, to: &scratch.json)
+    let timeToLive = draft.variants.map(\.draft.timeToLive).reduce(draft.timeToLive, max)
+    let isStored = timeToLive > 0
     let job = FanoutJob(
       number: MessageNumber(numbers.next(wall)), key: key, sender: sender.sender, audience: audience,
       onlyApp: draft.restrictedPackageName?.string(in: text),
       collapseKey: draft.collapseKey?.string(in: text), begun: wall,
       // With a time to live of 0 it is for those who are connected when their turn comes.
-      expires: wall + (isStored ? .seconds(draft.timeToLive) : tuning.fanoutNowMax), isStored: isStored,
+      expires: wall + (isStored ? .seconds(timeToLive) : tuning.fanoutNowMax), isStored: isStored,
       highPriority: draft.priority == .high, tail: Array(scratch.json.bytes))
     send(.fanout(FanoutSend(job, origin: origin)), to: fanoutHome)
   }
@@ -89,6 +90,19 @@ extension Shard {
       self, kind, key: key, sender: sender, draft: draft, text: Array(text), origin: origin, receipt: receipt)
   }
 
+  /// What a member of a device group sends to the others, as a message to the group.
+  func sendToGroup(
+    _ draft: DownstreamDraft, _ text: UnsafeRawBufferPointer, group: String, from token: String,
+    sender: SenderState, key: MessageKey, origin: Origin
+  ) {
+    guard let many = many(.group, draft, text, sender, key, origin) else { return }
+    many.sentBy = token
+    let (post, index) = (post, index)
+    store.group(key: group) { result in
+      post.post(.perform { $0.found(many, group: result) }, to: index)
+    }
+  }
+
   private func found(_ many: ManySend, group result: Result<DeviceGroup?, StoreFault>) {
     switch result {
     case .failure: lookUpFailed(many)
@@ -96,7 +110,11 @@ extension Shard {
       many.end(.nack(.deviceUnregistered, "There is no group with this notification_key"))
     case .success(let group?) where group.sender != many.sender.sender:
       many.end(.nack(.senderIDMismatch, "The group belongs to another sender"))
-    case .success(let group?): address(many, group.members)
+    case .success(let group?):
+      if let token = many.sentBy, !group.members.contains(where: { $0.registration.token == token }) {
+        return many.end(.nack(.badRegistration, "The registration is not a member of the group"))
+      }
+      address(many, group.members)
     }
   }
 
@@ -117,7 +135,7 @@ extension Shard {
   /// Settles who gets the message, counts badges if it asks for it, and sends the parts off.
   private func address(_ many: ManySend, _ members: [NumberedRegistration]) {
     let package = many.text.withUnsafeBytes { many.draft.restrictedPackageName?.string(in: $0) }
-    for member in members {
+    for member in members where member.registration.token != many.sentBy {
       let registration = member.registration
       if registration.state != .active {
         many.skip(registration.token, .deviceUnregistered, "The registration token is not registered")
@@ -179,11 +197,12 @@ extension Shard {
       JournalEntry(key: key, sender: sender, device: DeviceNumber(0), state: .stored, at: wall), now: now)
   }
 
-  /// The record of a message for one registration.
+  /// The record of a message for one registration, as its platform gets it.
   func record(
-    _ draft: DownstreamDraft, _ text: UnsafeRawBufferPointer, _ registration: Registration, _ key: MessageKey,
+    _ whole: DownstreamDraft, _ text: UnsafeRawBufferPointer, _ registration: Registration, _ key: MessageKey,
     _ origin: Origin, sender: SenderID, badge: Int64? = nil, receipt: [UInt8]
   ) -> Downstream {
+    let draft = whole.rendered(for: registration.platform)
     scratch.json.removeAll()
     DeviceMessageWriter.append(
       draft, of: text, messageID: key.hash, origin: .sender(sender), category: registration.app,

@@ -6,48 +6,10 @@ import Seams
 import Stores
 import Telemetry
 
-/// A sender at its home shard: what waits for its app servers.
-final class UpstreamDesk {
-  let sender: SenderID
-  var board: UpstreamBoard<StreamRef>
-  var records: [MessageNumber: Upstream] = [:]
-  /// The store holds messages that are not in `records`: from an earlier run, or left out for want of room.
-  var behind = false
-  var leasing = false
-  /// The highest number seen in this pass over the store; rows are leased in number order.
-  var leasedUpTo: MessageNumber?
-  /// Done while behind: a lease under way may have seen their rows.
-  var settledWhileBehind: Set<MessageNumber> = []
-  /// Done, but their rows may still be in a store that nodes share, where every notice leads to another look.
-  var settling: Set<MessageNumber> = []
-  /// Removed for good while a lease was under way, which may have seen them.
-  var settledDuringLease: [MessageNumber] = []
-
-  init(sender: SenderID, windowMax: Int) {
-    self.sender = sender
-    board = UpstreamBoard(windowMax: windowMax)
-  }
-
-  /// The rows are gone from the store.
-  func removed(_ numbers: [MessageNumber]) {
-    if leasing { settledDuringLease += numbers } else { settling.subtract(numbers) }
-  }
-
-  func endLease() {
-    settling.subtract(settledDuringLease)
-    settledDuringLease = []
-  }
-
-  func drop(_ record: Upstream) {
-    records[record.row.number] = nil
-    board.withdraw(record.row.number)
-  }
-}
-
 extension Shard {
   func desk(_ sender: SenderID) -> UpstreamDesk {
     if let desk = desks[sender] { return desk }
-    let desk = UpstreamDesk(sender: sender, windowMax: limits.pendingPerStreamMax)
+    let desk = UpstreamDesk(sender: sender, limits: limits)
     desks[sender] = desk
     return desk
   }
@@ -65,7 +27,7 @@ extension Shard {
     }
     desk.records[record.row.number] = record
     record.isHeld = desk.board.hasOpenStream
-    let actions = desk.board.offer(record.row.number)
+    let actions = desk.board.offer(record.row.number, now: now)
     writing.append(record, handed: !actions.isEmpty, now: now)
     perform(actions, desk)
   }
@@ -73,7 +35,7 @@ extension Shard {
   private func takeNowOrNever(_ record: Upstream, _ desk: UpstreamDesk) {
     guard desk.board.waitingCount == 0 else { return expire(record) }
     desk.records[record.row.number] = record
-    let actions = desk.board.offer(record.row.number)
+    let actions = desk.board.offer(record.row.number, now: now)
     if actions.isEmpty {
       desk.drop(record)
       expire(record)
@@ -98,16 +60,32 @@ extension Shard {
   func perform(_ actions: [UpstreamBoard<StreamRef>.Action], _ desk: UpstreamDesk) {
     for case .hand(let number, let stream) in actions {
       guard let record = desk.records[number] else { continue }
-      if record.row.expires <= wall, record.row.device != nil {
+      if record.row.expires <= wall {
         counters.countUpstream(.expired)
         answerUpstream(record, .nack(.ttlExceeded, "The time to live ran out"))
         finishUpstream(record, desk)
-        perform(desk.board.acked(number, on: stream).1, desk)
+        perform(desk.board.acked(number, on: stream, now: now).1, desk)
         continue
       }
       send(.handUpstream(stream, record), to: Int(stream.loop))
     }
+    scheduleRepeats(desk)
     leaseIfBehind(desk)
+  }
+
+  /// One entry of ``later`` a desk, however many messages are pending.
+  private func scheduleRepeats(_ desk: UpstreamDesk) {
+    guard !desk.isScheduled, let due = desk.board.nextDue else { return }
+    desk.isScheduled = true
+    later.add({ [unowned desk] in $0.handOutAgain(desk) }, due: due)
+  }
+
+  /// What living streams have not acked for too long goes to them again, and ends if its time is over.
+  private func handOutAgain(_ desk: UpstreamDesk) {
+    desk.isScheduled = false
+    let actions = desk.board.redeliver(now: now)
+    counters.upstreamAgain.add(UInt64(actions.count))
+    perform(actions, desk)
   }
 
   /// The record's stream is on this loop: writes it there.
@@ -118,7 +96,7 @@ extension Shard {
 
   func upstreamAcked(_ sender: SenderID, _ number: MessageNumber, on stream: StreamRef) {
     guard let desk = desks[sender] else { return }
-    let (verdict, actions) = desk.board.acked(number, on: stream)
+    let (verdict, actions) = desk.board.acked(number, on: stream, now: now)
     if verdict == .settled, let record = desk.records[number] {
       answerUpstream(record, .ack)
       counters.countUpstream(.delivered)
@@ -147,7 +125,19 @@ extension Shard {
   func becameDurable(_ record: Upstream) {
     record.write = .durable
     answerUpstream(record, .ack)
-    if record.acked { writing.settleUpstream(record.row.sender, record.row.number, now: now) }
+    if record.acked {
+      writing.settleUpstream(record.row.sender, record.row.number, now: now)
+    } else if let desk = desks[record.row.sender], desk.records[record.row.number] == nil {
+      // Kept by the store alone: a pass over the store that began before may have missed it.
+      fellBehind(desk)
+    }
+  }
+
+  /// The store holds rows that the pass under way, if there is one, is not sure to see.
+  func fellBehind(_ desk: UpstreamDesk) {
+    desk.behind = true
+    if desk.leasing || desk.leasedUpTo != nil { desk.anotherPass = true }
+    leaseIfBehind(desk)
   }
 
   func answerUpstream(_ record: Upstream, _ answer: UpstreamAnswer) {
@@ -158,18 +148,19 @@ extension Shard {
 
   func senderOpened(_ sender: SenderID, _ stream: StreamRef) {
     let desk = desk(sender)
-    perform(desk.board.streamOpened(stream), desk)
+    perform(desk.board.streamOpened(stream, now: now), desk)
   }
 
   func senderClosed(_ sender: SenderID, _ stream: StreamRef) {
     guard let desk = desks[sender] else { return }
-    perform(desk.board.streamClosed(stream), desk)
+    perform(desk.board.streamClosed(stream, now: now), desk)
     leaveToOthers(desk)
   }
 
   /// The store holds upstream messages of this sender from an earlier run.
   func upstreamLeft(_ sender: SenderID) {
     let desk = desk(sender)
+    if desk.leasing { desk.anotherPass = true }
     desk.behind = true
     leaseIfBehind(desk)
   }
@@ -192,14 +183,18 @@ extension Shard {
     desk.leasing = false
     defer { desk.endLease() }
     guard case .success(let rows) = result else {
-      // The desk stays behind; the next ack or stream leases again.
+      readAgainLater(.lease(sender))
       counters.storeFaults.add(1)
       return
     }
     guard let last = rows.last else {
-      // The end of the store: whatever was left out has been seen.
-      desk.behind = false
+      // The end of the store: whatever was left out before the pass began has been seen.
       desk.leasedUpTo = nil
+      if desk.anotherPass {
+        desk.anotherPass = false
+        return leaseIfBehind(desk)
+      }
+      desk.behind = false
       desk.settledWhileBehind = []
       return
     }
@@ -210,7 +205,7 @@ extension Shard {
       && !desk.settling.contains(row.number)
     {
       desk.records[row.number] = Upstream(row, origin: nil, write: .durable)
-      actions += desk.board.offer(row.number)
+      actions += desk.board.offer(row.number, now: now)
     }
     perform(actions, desk)
   }

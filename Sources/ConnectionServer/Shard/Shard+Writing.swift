@@ -17,31 +17,61 @@ extension Shard {
     switch result {
     case .success(let outcome):
       guard let done = writing.finish() else { return }
+      // What ended here first keeps that end, also when a rule meets its row.
+      let ended = outcome.ended.filter { !hasEndedHere($0) }
       for (record, verdict) in zip(done.downstream, outcome.enqueue) { becameDurable(record, verdict) }
       for record in done.upstream { becameDurable(record) }
       leaveToOthers(done.upstream)
+      endedByRule(ended)
       forgetSettled(done.batch)
-      endedByRule(outcome.ended)
     case .failure(let fault):
       counters.storeFaults.add(1)
+      if case .unavailable(outcomeUnknown: true, _) = fault { writing.isOutcomeUnknown = true }
       if writing.tries < tuning.writeTriesMax {
         log.warning("The store did not take a batch; it is sent again", ["fault": "\(fault)"])
         writing.retry(at: now + tuning.writeRetryPause)
         return
       }
       log.error("The store did not take a batch; its messages are refused", ["fault": "\(fault)"])
+      let isUnknown = writing.isOutcomeUnknown
       guard let done = writing.finish() else { return }
-      for record in done.downstream {
-        record.write = .failed
-        if record.ended != nil { unmarkSettling(record.device, record.number) }
-        refuse(record, .serviceUnavailable, "The store cannot be written; retry after a second")
-      }
-      for record in done.upstream {
-        answerUpstream(record, .nack(.serviceUnavailable, "The store cannot be written"))
-        desks[record.row.sender]?.drop(record)
-      }
       writing.putBack(done.batch, now: now)
+      for record in done.downstream { giveUp(record, isUnknown) }
+      for record in done.upstream { giveUp(record, isUnknown) }
     }
+  }
+
+  /// - Parameter isUnknown: The row may be there; then it is treated as one that is.
+  private func giveUp(_ record: Downstream, _ isUnknown: Bool) {
+    record.write = isUnknown ? .durable : .failed
+    if record.isHeld { _ = devices[record.device]?.dropHeld(record.number) }
+    if record.ended != nil {
+      if isUnknown {
+        settle(record.device, record.number)
+      } else {
+        unmarkSettling(record.device, record.number)
+      }
+    }
+    refuse(record, .serviceUnavailable, "The store cannot be written; retry after a second")
+    // It may have kept the stream waiting for a row.
+    if record.ended == nil, !record.handed, let slot = devices[record.device] { fellBehind(slot) }
+  }
+
+  private func giveUp(_ record: Upstream, _ isUnknown: Bool) {
+    if record.acked {
+      if isUnknown { writing.settleUpstream(record.row.sender, record.row.number, now: now) }
+      return
+    }
+    guard record.row.device != nil else {
+      // Nobody sends a receipt again.
+      record.write = .queued
+      writing.append(record, handed: true, now: now)
+      return
+    }
+    answerUpstream(record, .nack(.serviceUnavailable, "The store cannot be written"))
+    guard let desk = desks[record.row.sender] else { return }
+    desk.drop(record)
+    if isUnknown { fellBehind(desk) }
   }
 
   private func becameDurable(_ record: Downstream, _ verdict: WriteOutcome.Enqueue) {
@@ -58,7 +88,7 @@ extension Shard {
         journal(record, state)
       } else {
         note(record, .stored)
-        if !record.handed, let slot = devices[record.device] { fellBehind(slot) }
+        if !record.handed, !record.isHeld, let slot = devices[record.device] { fellBehind(slot) }
       }
     case .overflowed:
       // Accepted and at its end: the row is among the batch's ended ones.

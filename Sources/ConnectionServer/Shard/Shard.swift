@@ -39,6 +39,7 @@ final class Shard {
   /// Messages that wait for the store to say what their token means.
   var lookUps: [Hash128: [WaitingSend]] = [:]
   let scratch: Scratch
+  let faults: Faults
   /// The loop's side of this shard.
   weak var worker: LoopWorker?
 
@@ -55,11 +56,21 @@ final class Shard {
   /// Of the whole node; in use on one shard, see ``fanoutHome``.
   var fanouts = FanoutDesk()
 
+  /// Nil while no limit asks for it.
+  var meters: DeviceMeters?
+  /// What is to be done at a time of its own.
+  var later = DueQueue<(Shard) -> Void>()
+
   var writing: WriteQueue
   var events: EventRing
   var numbers: NumberMaker
+  /// What devices at home here were handed lately.
+  var deliveries: DeliveryLog
   /// Repeats that came before what they repeat; looked at again when due.
   var deferredRepeats: [(due: Moment, key: MessageKey, origin: Origin)] = []
+
+  /// Reads of the store that failed; tried again when due.
+  var failedReads: [(due: Moment, read: FailedRead)] = []
 
   init(index: Int, _ context: ServerContext, now: Moment, wall: WallTime) {
     self.index = index
@@ -73,12 +84,15 @@ final class Shard {
     keys = context.keys
     post = context.post
     bus = context.bus
+    faults = context.faults
     counters = ShardCounters(context.metrics, shard: index)
     log = context.log
     upstreamSeen = DedupeWindow(idsMax: tuning.dedupeIDsMax, horizon: tuning.dedupeHorizon)
     scratch = Scratch(limits: limits)
     tokens = TokenCache(entriesMax: tuning.tokensKept)
+    meters = DeviceMeters(limits, entriesMax: tuning.metersKept, now: now)
     writing = WriteQueue()
+    deliveries = DeliveryLog(capacity: tuning.deliveriesKept)
     events = EventRing(capacity: tuning.eventsKept)
     outboxes = Array(repeating: [], count: shardCount)
     numbers =
@@ -110,6 +124,8 @@ final class Shard {
     case .upstream(let record): takeUpstream(record)
     case .repeatedUpstream(let key, let sender, let origin): takeUpstreamRepeat(key, sender, origin)
     case .upstreamAnswer(let origin, let answer):
+      // A refused message may be sent again under its id.
+      if case .nack = answer, let key = origin.key { upstreamSeen.remove(key) }
       deviceStreams[origin.stream.stream]?.upstreamAnswered(origin.rawMessageID, answer)
     case .handUpstream(let stream, let record): handOut(record, to: stream)
     case .upstreamAcked(let sender, let number, let stream): upstreamAcked(sender, number, on: stream)
@@ -128,7 +144,10 @@ final class Shard {
   ///
   /// - Returns: When to be called again without other cause; nil for never.
   func endRound() -> Moment? {
+    while let work = later.popDue(now) { work(self) }
+    for answer in deliveries.takeWoken() { answer(self) }
     lookAtDeferredRepeats()
+    lookAtFailedReads()
     submitIfDue()
     if index == fanoutHome { advanceFanoutsIfDue() }
     for shard in outboxes.indices where !outboxes[shard].isEmpty {
@@ -136,9 +155,14 @@ final class Shard {
     }
     var due = writing.nextDue(tuning)
     if let repeatDue = deferredRepeats.first?.due { due = min(due ?? repeatDue, repeatDue) }
+    if let readDue = failedReads.first?.due { due = min(due ?? readDue, readDue) }
     if let sliceDue = fanouts.nextDue(now) { due = min(due ?? sliceDue, sliceDue) }
+    if let laterDue = later.nextDue { due = min(due ?? laterDue, laterDue) }
     return due
   }
+
+  /// Does something when `pause` is over, at the end of a round.
+  func after(_ pause: Duration, _ work: @escaping (Shard) -> Void) { later.add(work, due: now + pause) }
 
   /// Notes a step of a message for inspection.
   func note(_ record: Downstream, _ state: MessageState) {
@@ -167,9 +191,13 @@ struct ShardTuning: Sendable {
   var dedupeIDsMax = 1_000_000
   var dedupeHorizon: Duration = .seconds(600)
   var eventsKept = 131_072
+  /// Messages handed to devices of a shard that administration can show; each holds its body.
+  var deliveriesKept = 1_024
   var tokensKept = 200_000
   /// How long a message with a time to live of 0 may take to the node that its device is connected to.
   var carriedOver: Duration = .seconds(5)
+  /// Devices of a shard whose rates are remembered.
+  var metersKept = 500_000
   /// Registrations that one step of all fan-outs visits together, and how many jobs share a step.
   ///
   /// A slice of 200 holds the store's writer for some 3 ms. Smaller ones delay other writes less and cost more commits.

@@ -7,6 +7,8 @@ final class ShardCounters: Sendable {
   private let upstreamStates: [MessageState: Counter]
   private let nacks: [NackCode: Counter]
   let repeats: Counter
+  /// Upstream messages and receipts written again to a stream that had not acked them.
+  let upstreamAgain: Counter
   let fanoutsBegun: Counter
   let fanoutsDone: Counter
   let receipts: Counter
@@ -34,6 +36,7 @@ final class ShardCounters: Sendable {
         ($0, metrics.counter(.nacks, "downstream", $0.rawValue))
       })
     repeats = metrics.counter(.duplicates, "downstream")
+    upstreamAgain = metrics.counter(.upstreamRepeats)
     fanoutsBegun = metrics.counter(.fanouts, "begun")
     fanoutsDone = metrics.counter(.fanouts, "done")
     receipts = metrics.counter(.receipts)

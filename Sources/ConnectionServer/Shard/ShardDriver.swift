@@ -6,11 +6,11 @@ import Telemetry
 ///
 /// A plain class of the loop's thread. It decides nothing.
 final class ShardDriver {
-  let loop: EventLoop
+  let loop: any Loop
   let shard: Shard
   private var timer: LoopTimer?
 
-  init(loop: EventLoop, shard: Shard, mailbox: Mailbox<ShardMessage>) {
+  init(loop: any Loop, shard: Shard, mailbox: Mailbox<ShardMessage>) {
     self.loop = loop
     self.shard = shard
     mailbox.receive { [shard] batch in
@@ -36,7 +36,7 @@ final class ShardDriver {
 final class ShardMailboxes: ShardPost {
   private let mailboxes: [Mailbox<ShardMessage>]
 
-  init(_ loops: [EventLoop]) { mailboxes = loops.map { Mailbox(on: $0) } }
+  init(_ loops: [any Loop]) { mailboxes = loops.map { Mailbox(on: $0) } }
 
   subscript(shard: Int) -> Mailbox<ShardMessage> { mailboxes[shard] }
 

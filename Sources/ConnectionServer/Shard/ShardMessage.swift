@@ -19,7 +19,16 @@ enum Answer: Sendable, Equatable {
   case ack
   /// To a message for a device group: how many members it was accepted for, and the tokens of the others.
   case ackCounted(success: Int, failed: [String])
-  case nack(NackCode, String)
+  /// - Parameter retryAfter: Seconds after which the same message has a chance, 1 or more; nil when nobody knows.
+  case nack(NackCode, String, retryAfter: Int? = nil)
+}
+
+extension String {
+  /// The description of a refusal with the pause after which the message has a chance.
+  func retry(after seconds: Int?) -> String { seconds.map { "\(self); retry after \($0) s" } ?? self }
+
+  /// The same with the text of a `Retry-After` header.
+  func retry(_ text: String?) -> String { text.map { "\(self); Retry-After: \($0)" } ?? self }
 }
 
 /// What the server says to a device's upstream message.

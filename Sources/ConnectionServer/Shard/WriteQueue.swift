@@ -21,6 +21,8 @@ struct WriteQueue {
   private(set) var out: (downstream: [Downstream], upstream: [Upstream], batch: WriteBatch)?
   private(set) var tries = 0
   private var retryAt: Moment?
+  /// The batch that is out may have been written all the same.
+  var isOutcomeUnknown = false
 
   mutating func enqueue(_ record: Downstream, now: Moment) {
     downstream.append(record)
@@ -131,6 +133,7 @@ struct WriteQueue {
     guard !next.isEmpty else { return nil }
     out = (rows, upstreamRows, next)
     tries = 1
+    isOutcomeUnknown = false
     return next
   }
 

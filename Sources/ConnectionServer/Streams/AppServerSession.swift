@@ -13,7 +13,7 @@ final class AppServerSession: StreamSession, SenderStream {
   private unowned let connection: XMPPConnection
   private let context: ServerContext
   private let shard: Shard
-  private let project: Project
+  let project: Project
   private let sender: SenderState
   private let jid: JID
   /// Domain of receipts: that of the login.
@@ -22,6 +22,11 @@ final class AppServerSession: StreamSession, SenderStream {
   private let stanzas = PushStanzas()
   private var window = SendWindow()
   private var isDraining = false
+  /// It is drained by itself and has had its time of grace: it closes when nothing is owed.
+  private var closesWhenDone = false
+  private let since: WallTime
+  /// Faults of tests that befall the answers of these slots; nearly always empty.
+  private var faults: [UInt32: ArmedFault] = [:]
 
   /// Upstream messages written here and not acked, by what their ack will say.
   private var upstream: [UpstreamName: MessageNumber] = [:]
@@ -42,6 +47,7 @@ final class AppServerSession: StreamSession, SenderStream {
     self.project = project
     self.sender = sender
     self.jid = jid
+    since = connection.shard.wall
     self.domain = domain
     reference = StreamRef(loop: UInt8(shard.index), stream: connection.number)
     guard sender.open(reference, max: context.limits.streamsPerSenderMax) else { return nil }
@@ -55,8 +61,11 @@ final class AppServerSession: StreamSession, SenderStream {
 
   func received(_ text: UnsafeRawBufferPointer, _ head: MessageHead) {
     switch shard.scratch.downstream.read(text) {
-    case .downstream(let draft): take(draft, text)
+    case .downstream(let draft):
+      shard.counters.count(.received)
+      take(draft, text)
     case .nack(let refusal, let reply):
+      shard.counters.count(.received)
       shard.counters.countNack(refusal.nack)
       connection.write { stanzas.appendNack(refusal, reply, of: text, to: &$0) }
     case .ack(let draft): acked(draft, text, head)
@@ -73,7 +82,13 @@ final class AppServerSession: StreamSession, SenderStream {
         draft.reply, text, .unavailable,
         "More than \(context.limits.pendingPerStreamMax) messages of this connection are not acked yet")
     }
+    if let wait = sender.rates.messages?.take(now: shard.now) {
+      return refuse(
+        draft.reply, text, .unavailable,
+        "The project's messages of this minute are used up".retry(after: wait))
+    }
     let slot = window.open(draft.reply, in: text, now: shard.now)
+    if shard.faults.isArmed, !goesOn(draft, text, slot) { return }
     guard case .token(let place) = draft.target else {
       return shard.sendToTarget(draft, text, sender: sender, origin: Origin(stream: reference, slot: slot))
     }
@@ -156,9 +171,56 @@ final class AppServerSession: StreamSession, SenderStream {
     answered(slot, .nack(code, description))
   }
 
+  // MARK: Faults that tests asked for
+
+  /// Looks whether a fault befalls the message; false when it is not taken.
+  private func goesOn(_ draft: DownstreamDraft, _ text: UnsafeRawBufferPointer, _ slot: UInt32) -> Bool {
+    let target = draft.reply.from?.string(in: text)
+    guard let fault = shard.faults.next(sender: project.sender, token: target) else { return true }
+    faults[slot] = fault
+    switch fault.kind {
+    case .nack(let code):
+      nack(slot, code, "A fault that a test asked for".retry(fault.retryAfter))
+      return false
+    case .halfOpen:
+      connection.mute()
+      return false
+    case .drain:
+      drain(within: context.configuration.drainDeadline)
+      return true
+    case .dropAck, .unavailable, .cut, .delay: return true
+    }
+  }
+
+  /// The answer of a message that a fault befell.
+  private func answered(_ slot: UInt32, _ answer: Answer, _ fault: ArmedFault) {
+    guard fault.delayMs == 0 else {
+      var rest = fault
+      rest.delayMs = 0
+      let number = reference.stream
+      return shard.after(.milliseconds(fault.delayMs)) {
+        ($0.senderStreams[number] as? AppServerSession)?.answered(slot, answer, rest)
+      }
+    }
+    switch fault.kind {
+    case .dropAck:
+      _ = window.close(slot)
+      closeWhenOwingNothing()
+    case .cut: connection.cut()
+    case .unavailable:
+      tell(slot, .nack(.serviceUnavailable, "A fault that a test asked for".retry(fault.retryAfter)))
+    case .nack, .drain, .halfOpen, .delay: tell(slot, answer)
+    }
+  }
+
   // MARK: To the app server
 
   func answered(_ slot: UInt32, _ answer: Answer) {
+    if !faults.isEmpty, let fault = faults.removeValue(forKey: slot) { return answered(slot, answer, fault) }
+    tell(slot, answer)
+  }
+
+  private func tell(_ slot: UInt32, _ answer: Answer) {
     guard let entry = window.close(slot) else { return }
     shard.counters.acceptNs.record(shard.now - entry.received)
     entry.reply.withUnsafeBytes { reply in
@@ -170,14 +232,14 @@ final class AppServerSession: StreamSession, SenderStream {
           stanzas.appendAck(from: from, messageID: id, registrationID: entry.canonical, to: &output)
         case .ackCounted(let success, let failed):
           stanzas.appendGroupAck(from: from, messageID: id, success: success, failed: failed, to: &output)
-        case .nack(let code, let description):
+        case .nack(let code, let description, retryAfter: _):
           stanzas.appendNack(
             from: from, messageID: id, code: code, description: description,
             registrationID: entry.canonical, to: &output)
         }
       }
     }
-    closeWhenDone()
+    closeWhenOwingNothing()
   }
 
   func write(_ record: Upstream) {
@@ -202,6 +264,7 @@ final class AppServerSession: StreamSession, SenderStream {
     lastAcked.append(name)
     if lastAcked.count > context.limits.pendingPerStreamMax { lastAcked.removeFirst() }
     shard.send(.upstreamAcked(project.sender, number, reference), to: shard.home(of: project.sender))
+    closeWhenOwingNothing()
   }
 
   // MARK: Draining and the end
@@ -213,9 +276,31 @@ final class AppServerSession: StreamSession, SenderStream {
     shard.send(.senderDrains(project.sender, reference), to: shard.home(of: project.sender))
   }
 
-  /// The peer has closed its side: ours follows when all its messages are answered.
-  private func closeWhenDone() {
-    if window.count == 0, connection.isPeerClosing { connection.closeSoon() }
+  /// Drains this stream alone: announced now, closed when nothing is owed either way, or at the deadline.
+  ///
+  /// It stays open for a moment at least, so that what was sent before the announcement was read is answered.
+  func drain(within deadline: Duration) {
+    announceDraining()
+    let number = reference.stream
+    shard.after(min(Drain.grace, deadline)) {
+      guard let session = $0.senderStreams[number] as? AppServerSession else { return }
+      session.closesWhenDone = true
+      session.closeWhenOwingNothing()
+    }
+    shard.after(deadline) { ($0.senderStreams[number] as? AppServerSession)?.connection.closeSoon() }
+  }
+
+  /// The peer has closed its side, and ours follows when all its messages are answered; or the stream was drained.
+  private func closeWhenOwingNothing() {
+    if window.count == 0, connection.isPeerClosing || (closesWhenDone && upstream.isEmpty) {
+      connection.closeSoon()
+    }
+  }
+
+  var inspection: StreamInspection {
+    StreamInspection(
+      reference: reference, kind: .appServer(project.sender, jid.description), peer: connection.peer,
+      since: since, pending: window.count, upstreamPending: upstream.count, isDraining: isDraining)
   }
 
   /// What is owed either way: answers to messages, and the app server's acks.

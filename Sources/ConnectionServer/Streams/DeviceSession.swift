@@ -21,6 +21,8 @@ final class DeviceSession: StreamSession, DeviceStream {
   private let stanzas = PushStanzas()
   /// Nil until the store has granted the stream, and after its end.
   private var slot: DeviceSlot?
+  private let deviceID: String
+  private let since: WallTime
   /// Upstream messages taken and not answered.
   private var upstreamPending = 0
 
@@ -29,6 +31,8 @@ final class DeviceSession: StreamSession, DeviceStream {
     context = connection.context
     shard = connection.shard
     device = credentials.number
+    self.deviceID = deviceID
+    since = connection.shard.wall
     registrations = credentials.registrations
     reference = StreamRef(loop: UInt8(shard.index), stream: connection.number)
     shard.deviceStreams[reference.stream] = self
@@ -39,7 +43,8 @@ final class DeviceSession: StreamSession, DeviceStream {
   /// Takes the device's stream in the store's eyes before any message is handed over.
   private func claim() {
     let (post, index, reference) = (context.post, shard.index, reference)
-    context.store.claim(device, node: context.node, now: shard.wall) { result in
+    let awaySince = shard.wall + .seconds(-context.limits.deviceAwaySecondsMax)
+    context.store.claim(device, node: context.node, awaySince: awaySince, now: shard.wall) { result in
       post.post(
         .perform { ($0.deviceStreams[reference.stream] as? DeviceSession)?.claimed(result) }, to: index)
     }
@@ -51,10 +56,17 @@ final class DeviceSession: StreamSession, DeviceStream {
       if let previous = grant.previousNode, previous != context.node {
         context.bus?.send(.kick(device, epoch: grant.epoch), to: previous)
       }
+      shard.endedByRule(grant.ended)
       slot = shard.deviceOpened(device, self, epoch: grant.epoch)
     case .failure(.refused): connection.fail(.notAuthorized, "The device is gone")
     case .failure: connection.fail(.resourceConstraint, "The store cannot be reached; connect again")
     }
+  }
+
+  var inspection: StreamInspection {
+    StreamInspection(
+      reference: reference, kind: .device(deviceID, device), peer: connection.peer, since: since,
+      pending: slot?.inFlight.count ?? 0, upstreamPending: upstreamPending, isDraining: false)
   }
 
   // MARK: To the device
@@ -65,12 +77,22 @@ final class DeviceSession: StreamSession, DeviceStream {
     connection.write { output in
       record.body.withUnsafeBytes { body in
         if let shared = record.shared {
-          shared.bytes.withUnsafeBytes { stanzas.append(body, rest: $0, to: &output) }
+          shared.bytes.withUnsafeBytes { tail in
+            if let own = PlatformTails.tail(tail, for: platform(of: record)) {
+              own.withUnsafeBytes { stanzas.append(body, rest: $0, to: &output) }
+            } else {
+              stanzas.append(body, rest: tail, to: &output)
+            }
+          }
         } else {
           stanzas.append(body, to: &output)
         }
       }
     }
+  }
+
+  private func platform(of record: Downstream) -> Platform {
+    registrations.first { $0.app == record.app && $0.sender == record.sender }?.platform ?? .linux
   }
 
   func tellDeleted(count: Int) {
@@ -133,47 +155,23 @@ final class DeviceSession: StreamSession, DeviceStream {
   }
 
   private func take(_ draft: UpstreamDraft, _ text: UnsafeRawBufferPointer) {
-    let rawID = Array(draft.messageID.raw(in: text))
-    func refuse(_ error: UpstreamError, _ description: String) {
-      writeAnswer(rawID, .nack(error, description))
-    }
-    guard upstreamPending < context.limits.upstreamPendingPerDeviceMax else {
-      return refuse(
-        .tooManyMessages, "\(context.limits.upstreamPendingPerDeviceMax) upstream messages are pending")
-    }
-    let registration: Registration
-    if let token = draft.token?.string(in: text) {
-      guard let found = registrations.first(where: { $0.token == token }) else {
-        return refuse(.invalidJSON, "\"token\" is no registration of this device")
+    do throws(UpstreamRefusal) {
+      guard upstreamPending < context.limits.upstreamPendingPerDeviceMax else {
+        throw UpstreamRefusal(
+          error: .tooManyMessages,
+          description: "\(context.limits.upstreamPendingPerDeviceMax) upstream messages are pending")
       }
-      registration = found
-    } else {
-      guard let only = registrations.first, registrations.count == 1 else {
-        return refuse(
-          .invalidJSON, "\"token\" is needed: the device has \(registrations.count) registrations")
+      // Counted first: the outcome may come before this returns.
+      upstreamPending += 1
+      do throws(UpstreamRefusal) {
+        try shard.takeFromDevice(draft, text, device, registrations, reference)
+      } catch {
+        upstreamPending -= 1
+        throw error
       }
-      registration = only
+    } catch {
+      writeAnswer(Array(draft.messageID.raw(in: text)), .nack(error.error, error.description))
     }
-    guard registration.sender == draft.sender else {
-      return refuse(.senderIDMismatch, "The registration belongs to another sender")
-    }
-    upstreamPending += 1
-    let origin = DeviceOrigin(stream: reference, rawMessageID: rawID)
-    let key = draft.messageID.withDecoded(in: text) { context.keys.upstream(device, $0) }
-    let home = shard.home(of: draft.sender)
-    if shard.upstreamSeen.insert(key, shard: 0, now: shard.wall) != nil {
-      return shard.send(.repeatedUpstream(key, draft.sender, origin), to: home)
-    }
-    var body = ByteWriter(capacity: draft.payloadBytes + 256)
-    AppServerMessageWriter.appendUpstream(
-      draft, of: text, token: registration.token, category: registration.app, to: &body)
-    let seconds = min(draft.timeToLive, context.limits.upstreamHeldSecondsMax)
-    let row = StoredUpstream(
-      number: MessageNumber(shard.numbers.next(shard.wall)), sender: draft.sender, key: key, device: device,
-      // With a time to live of 0 it is handed out now or refused; the second bounds nothing else.
-      expires: shard.wall + .seconds(max(1, seconds)), body: body.take(),
-      messageID: draft.messageID.string(in: text), from: registration.token)
-    shard.send(.upstream(Upstream(row, origin: origin, write: seconds == 0 ? .never : .queued)), to: home)
   }
 
   // MARK: The end

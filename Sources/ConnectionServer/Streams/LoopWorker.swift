@@ -5,15 +5,20 @@ import EventLoops
 /// `@unchecked Sendable`: `loop`, `context` and `index` are constants of Sendable types; everything else is made
 /// and touched on the loop's thread alone.
 final class LoopWorker: @unchecked Sendable {
-  let loop: EventLoop
+  let loop: any Loop
   let context: ServerContext
   let index: Int
   let shard: Shard
   var connections: [UInt32: XMPPConnection] = [:]
+  /// Those of the HTTPS listener, for a drain.
+  var httpConnections: [ObjectIdentifier: HTTPConnection] = [:]
   var listeners: [TCPListener] = []
   private var driver: ShardDriver?
+  /// Sends over HTTP.
+  private(set) lazy var httpMeter = HTTPMeter(context.metrics)
+  private(set) lazy var sendDoor = SendDoor(context: context, shard: shard)
 
-  init(loop: EventLoop, context: ServerContext, shard: Shard) {
+  init(loop: any Loop, context: ServerContext, shard: Shard) {
     self.loop = loop
     self.context = context
     self.shard = shard

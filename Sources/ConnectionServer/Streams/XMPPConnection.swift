@@ -42,6 +42,8 @@ final class XMPPConnection: ChannelDelegate {
   private var isClosing = false
   /// Reading is paused until the peer has read what it was sent.
   private var isStalled = false
+  /// A fault that a test asked for: nothing is heard or said any more.
+  private var isMute = false
 
   enum Login {
     case sender(Project, domain: String)
@@ -55,7 +57,7 @@ final class XMPPConnection: ChannelDelegate {
     number = worker.shard.nextStreamNumber()
     stream = ServerStream(
       limits: StreamLimits(context.limits), now: worker.loop.now,
-      random: { UInt64.random(in: .min ... .max) })
+      random: { [loop = worker.loop] in loop.random() })
     peer = channel.peer.map { "\($0)" } ?? "unknown"
     worker.connections[number] = self
     worker.shard.counters.connections.add(1)
@@ -72,7 +74,7 @@ final class XMPPConnection: ChannelDelegate {
   // MARK: From the channel
 
   func received(_ bytes: UnsafeRawBufferPointer) {
-    guard !isEnded else { return }
+    guard !isEnded, !isMute else { return }
     if !held.isEmpty {
       hold(bytes)
       return
@@ -255,6 +257,7 @@ final class XMPPConnection: ChannelDelegate {
   }
 
   private func send(_ bytes: UnsafeRawBufferPointer) {
+    guard !isMute else { return }
     channel.send(bytes)
     stream.wrote(now: now)
     if channel.queuedBytes > context.limits.writeBacklogBytesMax / 2, !isStalled {
@@ -282,6 +285,16 @@ final class XMPPConnection: ChannelDelegate {
     sendReply()
     channel.close()
     finish(text)
+  }
+
+  /// Says and hears nothing any more, and does not close: as a peer that lost its network.
+  func mute() { isMute = true }
+
+  /// Breaks the connection off.
+  func cut() {
+    guard !isEnded else { return }
+    channel.abort()
+    finish("cut")
   }
 
   /// Ends the stream in an orderly way.

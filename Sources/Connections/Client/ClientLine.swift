@@ -51,7 +51,7 @@ package final class ClientLine: ClientConnectionOwner {
     var connection: any ClientConnection
   }
 
-  package let loop: EventLoop
+  package let loop: any Loop
   /// Set before ``start()``; not kept alive.
   package weak var delegate: (any ClientLineDelegate)?
 
@@ -72,7 +72,7 @@ package final class ClientLine: ClientConnectionOwner {
   ///   - seed: Of the waits' jitter.
   ///   - makeConnection: Makes the connection of a stream; it reports to the line under that number.
   package init(
-    on loop: EventLoop, settings: SenderMachine.Settings, seed: UInt64,
+    on loop: any Loop, settings: SenderMachine.Settings, seed: UInt64,
     makeConnection: @escaping (StreamNumber, ClientLine) -> any ClientConnection
   ) {
     self.loop = loop

@@ -24,7 +24,7 @@ package enum HTTPExchangeFault: Error, Sendable, Hashable, CustomStringConvertib
 ///
 /// Belongs to its loop.
 package final class HTTPExchange: ChannelDelegate {
-  private let loop: EventLoop
+  private let loop: any Loop
   private let exchange: HTTPClientExchange
   private let bytes: [UInt8]
   private var completion: ((Result<HTTPResponse, HTTPExchangeFault>) -> Void)?
@@ -38,7 +38,7 @@ package final class HTTPExchange: ChannelDelegate {
   ///   - completion: Called once, on the loop.
   package static func send(
     _ request: HTTPRequest, host: String, port: UInt16, name: String? = nil, context: TLSContext?,
-    timeout: Duration, on loop: EventLoop,
+    timeout: Duration, on loop: any Loop,
     completion: @escaping (Result<HTTPResponse, HTTPExchangeFault>) -> Void
   ) {
     let exchange = HTTPExchange(request, host: "\(host):\(port)", on: loop, completion)
@@ -49,7 +49,7 @@ package final class HTTPExchange: ChannelDelegate {
   }
 
   private init(
-    _ request: HTTPRequest, host: String, on loop: EventLoop,
+    _ request: HTTPRequest, host: String, on loop: any Loop,
     _ completion: @escaping (Result<HTTPResponse, HTTPExchangeFault>) -> Void
   ) {
     self.loop = loop

@@ -18,7 +18,7 @@ package final class XMPPClientConnection: ClientConnection, ChannelDelegate {
 
   private let endpoint: ClientEndpoint
   private let number: StreamNumber
-  private let loop: EventLoop
+  private let loop: any Loop
   private let scratch: Scratch
   /// Nil once the stream is over; nothing is reported then.
   private var owner: (any ClientConnectionOwner)?
@@ -33,14 +33,14 @@ package final class XMPPClientConnection: ClientConnection, ChannelDelegate {
   private var isEnding = false
 
   package init(
-    _ endpoint: ClientEndpoint, stream: StreamNumber, on loop: EventLoop,
+    _ endpoint: ClientEndpoint, stream: StreamNumber, on loop: any Loop,
     owner: any ClientConnectionOwner
   ) {
     self.endpoint = endpoint
     number = stream
     self.loop = loop
     self.owner = owner
-    scratch = loop.local(Scratch.self) { _ in Scratch() }
+    scratch = loop.local(Scratch.self) { Scratch() }
   }
 
   // MARK: Calls

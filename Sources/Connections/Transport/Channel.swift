@@ -17,7 +17,7 @@ package final class Channel {
   private static var piecesMax: Int { 4 }
 
   /// Where the channel lives now.
-  package private(set) var loop: EventLoop
+  package private(set) var loop: any Loop
   package var delegate: (any ChannelDelegate)?
   /// What the peer is to be known by.
   package let peer: PeerAddress?
@@ -29,7 +29,7 @@ package final class Channel {
   package var closesOnInputEnd = true
 
   private var shared: ChannelLoop
-  private var stream: TCPStream?
+  private var stream: (any ByteStream)?
   private(set) var phase = Phase.opening
   private var out: OutBuffer?
   private var carried: OutBuffer?
@@ -41,7 +41,7 @@ package final class Channel {
   private var hasPeerEnded = false
 
   private struct Movement {
-    let target: EventLoop
+    let target: any Loop
     let then: @Sendable (Channel) -> Void
   }
 
@@ -54,23 +54,23 @@ package final class Channel {
   /// A channel over a connected stream; nothing happens before `start`.
   ///
   /// Start it or abort it: else the connection stays until the loop stops.
-  package init(_ stream: TCPStream, tls: TLSSession? = nil) {
-    loop = stream.loop
+  package init(_ stream: any ByteStream, tls: TLSSession? = nil) {
+    loop = stream.home
     peer = stream.peer
     self.tls = tls
     self.stream = stream
-    shared = ChannelLoop.of(stream.loop)
+    shared = ChannelLoop.of(stream.home)
   }
 
   /// A server's side of an accepted connection: TLS with a context, else plain.
   ///
   /// - Throws: ``ChannelEnd`` when the descriptor or the context is of no use; the connection is closed then.
   package convenience init(
-    accepting socket: AcceptedSocket, context: TLSContext?, on loop: EventLoop
+    accepting socket: AcceptedSocket, context: TLSContext?, on loop: any Loop
   ) throws(ChannelEnd) {
-    let stream: TCPStream
+    let stream: any ByteStream
     do throws(NetworkFault) {
-      stream = try TCPStream(adopting: socket.descriptor, peer: socket.peer, on: loop)
+      stream = try DetachedSocket(descriptor: socket.descriptor).attach(to: loop, peer: socket.peer)
     } catch {
       throw .network(error)
     }
@@ -178,7 +178,7 @@ package final class Channel {
     }
   }
 
-  private func writeOut(to stream: TCPStream) {
+  private func writeOut(to stream: any ByteStream) {
     var pieces = 0
     while let out, !out.isEmpty, stream.queuedBytes == 0, stream.isOpen {
       guard pieces < Self.piecesMax else {
@@ -214,7 +214,7 @@ package final class Channel {
     checkBacklog()
   }
 
-  private func writeRecords(to stream: TCPStream) {
+  private func writeRecords(to stream: any ByteStream) {
     let output = shared.scratch.output
     guard !output.isEmpty else { return }
     stream.write(output.bytes)
@@ -266,7 +266,7 @@ package final class Channel {
     buffer.append(plaintext)
   }
 
-  private func receivedRecords(_ bytes: UnsafeRawBufferPointer, _ tls: TLSSession, _ stream: TCPStream) {
+  private func receivedRecords(_ bytes: UnsafeRawBufferPointer, _ tls: TLSSession, _ stream: any ByteStream) {
     // After a fault the channel lingers only so that the peer can read the alert.
     if case .failed = tls.state { return }
     tls.receive(
@@ -282,7 +282,7 @@ package final class Channel {
   }
 
   /// Acts on what the last bytes did to the session; while moving, that waits for the new loop.
-  private func checkTLS(_ tls: TLSSession, _ stream: TCPStream) {
+  private func checkTLS(_ tls: TLSSession, _ stream: any ByteStream) {
     guard phase != .closed, phase != .moving else { return }
     switch tls.state {
     case .handshaking, .open: break
@@ -295,7 +295,7 @@ package final class Channel {
     }
   }
 
-  private func peerEnded(isClean: Bool, _ stream: TCPStream) {
+  private func peerEnded(isClean: Bool, _ stream: any ByteStream) {
     guard !hasPeerEnded else { return }
     hasPeerEnded = true
     switch phase {
@@ -327,7 +327,7 @@ package final class Channel {
   /// `ended(.aborted)` follows.
   package func abort() { finish(.aborted, isReset: true) }
 
-  private func beginClosing(_ reason: ChannelEnd, within timeout: Duration, _ stream: TCPStream) {
+  private func beginClosing(_ reason: ChannelEnd, within timeout: Duration, _ stream: any ByteStream) {
     phase = .closing
     carried = nil
     stream.delegate = self
@@ -338,7 +338,7 @@ package final class Channel {
   }
 
   /// Nothing of ours is left to be encrypted: FIN after the last byte, and the end when the peer's was seen.
-  private func finishSending(_ stream: TCPStream) {
+  private func finishSending(_ stream: any ByteStream) {
     guard var closing else { return }
     if !closing.hasFinished {
       closing.hasFinished = true
@@ -353,7 +353,7 @@ package final class Channel {
   }
 
   /// Ends with a fault, and lingers so that the peer gets the alert before a reset could destroy it.
-  private func fail(_ reason: ChannelEnd, _ stream: TCPStream) {
+  private func fail(_ reason: ChannelEnd, _ stream: any ByteStream) {
     guard phase != .closed else { return }
     if phase == .closing {
       finish(reason)
@@ -396,7 +396,7 @@ package final class Channel {
   /// - Returns: false, with no effect, unless the channel is open.
   @discardableResult
   package func move(
-    to target: EventLoop, unread: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0),
+    to target: any Loop, unread: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0),
     then: @escaping @Sendable (Channel) -> Void
   ) -> Bool {
     loop.assertCurrent()
@@ -409,7 +409,7 @@ package final class Channel {
     return true
   }
 
-  private func depart(_ stream: TCPStream) {
+  private func depart(_ stream: any ByteStream) {
     guard let movement, phase == .moving, stream.isOpen else { return }
     self.movement = nil
     // What flush marked again goes with the channel.
@@ -417,7 +417,7 @@ package final class Channel {
       arrive(stream, movement.then)
       return
     }
-    guard let socket = stream.detach() else {
+    guard let socket = stream.leave() else {
       finish(.network(NetworkFault(.adopt, code: -EMFILE)))
       return
     }
@@ -432,12 +432,13 @@ package final class Channel {
     }
   }
 
-  private func arrive(_ socket: DetachedSocket, on target: EventLoop, _ then: @Sendable (Channel) -> Void) {
+  private func arrive(_ socket: any DetachedStream, on target: any Loop, _ then: @Sendable (Channel) -> Void)
+  {
     loop = target
     shared = ChannelLoop.of(target)
     isDirty = false
     do throws(NetworkFault) {
-      let adopted = try TCPStream(adopting: socket, peer: peer, on: target)
+      let adopted = try socket.attach(to: target, peer: peer)
       adopted.delegate = self
       stream = adopted
       arrive(adopted, then)
@@ -447,7 +448,7 @@ package final class Channel {
     }
   }
 
-  private func arrive(_ stream: TCPStream, _ then: @Sendable (Channel) -> Void) {
+  private func arrive(_ stream: any ByteStream, _ then: @Sendable (Channel) -> Void) {
     phase = .open
     then(self)
     if let carried, phase == .open {

@@ -4,12 +4,12 @@ package import TLSCore
 
 /// One attempt to open a channel to a server: resolve, connect, shake hands, all within one time.
 package final class ChannelConnector {
-  private let loop: EventLoop
+  private let loop: any Loop
   private let host: String
   private let port: UInt16
   private let context: TLSContext?
   private var completion: ((Result<Channel, ChannelEnd>) -> Void)?
-  private var tcp: TCPConnector?
+  private var tcp: (any ConnectAttempt)?
   private var channel: Channel?
   private var timer: LoopTimer?
 
@@ -23,20 +23,20 @@ package final class ChannelConnector {
   @discardableResult
   package static func connect(
     host: String, port: UInt16, name: String? = nil, context: TLSContext?, timeout: Duration,
-    on loop: EventLoop, completion: @escaping (Result<Channel, ChannelEnd>) -> Void
+    on loop: any Loop, completion: @escaping (Result<Channel, ChannelEnd>) -> Void
   ) -> ChannelConnector {
     let connector = ChannelConnector(name ?? host, port, context, loop, completion)
     connector.timer = loop.after(timeout) { [weak connector] in
       connector?.finish(.failure(.network(.timeout)))
     }
-    connector.tcp = TCPConnector.connect(host: host, port: port, timeout: timeout, on: loop) {
+    connector.tcp = loop.connect(host: host, port: port, timeout: timeout) {
       connector.connected($0)
     }
     return connector
   }
 
   private init(
-    _ host: String, _ port: UInt16, _ context: TLSContext?, _ loop: EventLoop,
+    _ host: String, _ port: UInt16, _ context: TLSContext?, _ loop: any Loop,
     _ completion: @escaping (Result<Channel, ChannelEnd>) -> Void
   ) {
     self.host = host
@@ -51,7 +51,7 @@ package final class ChannelConnector {
   /// Harmless when done.
   package func cancel() { finish(.failure(.aborted)) }
 
-  private func connected(_ result: Result<TCPStream, NetworkFault>) {
+  private func connected(_ result: Result<any ByteStream, NetworkFault>) {
     tcp = nil
     switch result {
     case .failure(let fault): finish(.failure(.network(fault)))

@@ -12,17 +12,17 @@ final class ChannelLoop {
   private static var passesMax: Int { 4 }
 
   let scratch = TLSScratch()
-  private let loop: EventLoop
+  private let loop: any Loop
   private var pool: [OutBuffer] = []
   private var dirty: [Channel] = []
   private var flushing: [Channel] = []
 
   /// The loop's one instance.
-  static func of(_ loop: EventLoop) -> ChannelLoop {
-    loop.local(ChannelLoop.self) { ChannelLoop($0) }
+  static func of(_ loop: any Loop) -> ChannelLoop {
+    loop.local(ChannelLoop.self) { ChannelLoop(loop) }
   }
 
-  private init(_ loop: EventLoop) {
+  private init(_ loop: any Loop) {
     self.loop = loop
     loop.onRoundEnd { [unowned self] in flush() }
   }

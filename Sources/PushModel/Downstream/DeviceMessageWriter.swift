@@ -89,6 +89,7 @@ package enum DeviceMessageWriter {
         writer.append(data.raw(in: text))
       }
     }
+    if let extras = draft.extras { writer.append(extras.raw(in: text)) }
     writer.append("}")
   }
 

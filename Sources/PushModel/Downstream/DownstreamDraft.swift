@@ -60,6 +60,21 @@ package struct DownstreamDraft: Sendable {
   package var payloadBytes: Int
   /// What `notification.badge` adds to the user's stored badge, as in `"+1"`; 0 when it does not count.
   package var badgeStep: Int
+  /// Further members for the device, each with a comma before it, ready to stand in its JSON object.
+  package var extras: JSONRange?
+  /// What some platforms get in place of this; a platform is in one of them at most.
+  package var variants: [Variant] = []
+
+  /// A message as some platforms get it; target and ids are those of the whole.
+  package struct Variant: Sendable {
+    package var platforms: [Platform]
+    package var draft: DownstreamDraft
+
+    package init(_ platforms: [Platform], _ draft: DownstreamDraft) {
+      self.platforms = platforms
+      self.draft = draft
+    }
+  }
 
   package init(
     reply: ReplyIDs, target: DraftTarget, collapseKey: JSONString? = nil, data: JSONRange? = nil,
@@ -80,6 +95,25 @@ package struct DownstreamDraft: Sendable {
   }
 
   package func has(_ option: Options) -> Bool { options.contains(option) }
+
+  /// The message as registrations of this platform get it.
+  package func rendered(for platform: Platform) -> DownstreamDraft {
+    if variants.isEmpty { return self }
+    return variants.first { $0.platforms.contains(platform) }?.draft ?? self
+  }
+
+  /// Sets the target of the message and all its variants.
+  package mutating func setTarget(_ target: DraftTarget, from: JSONString?) {
+    self.target = target
+    reply.from = from
+    for index in variants.indices { variants[index].draft.setTarget(target, from: from) }
+  }
+
+  /// Sets the message id of the message and all its variants.
+  package mutating func setMessageID(_ place: JSONString) {
+    reply.messageID = place
+    for index in variants.indices { variants[index].draft.setMessageID(place) }
+  }
 
   /// The target as a value of its own; nil for `registration_ids`.
   package func ownedTarget(in text: UnsafeRawBufferPointer, limits: Limits) -> Target? {

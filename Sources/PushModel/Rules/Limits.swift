@@ -81,8 +81,20 @@ package struct Limits: Sendable, Equatable {
   package var storedPerDeviceMax = 100
   /// Distinct collapse keys stored for one device; with one more the oldest goes.
   package var collapseKeysPerDeviceMax = 4
+  /// How long a message of normal priority for a connected device may wait for others to go along with; zero sends it
+  /// at once.
+  ///
+  /// One of high priority takes along what waits.
+  package var normalPriorityDelay = Duration.zero
   /// Upstream messages of one device that no app server has acked; one more is `TOO_MANY_MESSAGES`.
   package var upstreamPendingPerDeviceMax = 20
+  /// Without the app server's ack for so long, an upstream message or receipt is written to its stream again; then after
+  /// twice as long, and so on.
+  ///
+  /// Zero: only when the stream closes.
+  package var upstreamRetryFirst = Duration.seconds(30)
+  /// The longest pause between two of these.
+  package var upstreamRetryLongest = Duration.seconds(600)
   /// How long the same message id of a sender is known as a repeat.
   package var dedupeHorizon = Duration.seconds(600)
   /// How many message ids of one sender are known as repeats.
@@ -119,6 +131,8 @@ package struct Limits: Sendable, Equatable {
   package var httpHeadBytesMax = 16_384
   /// Bytes of a request's body; over it 413.
   package var httpBodyBytesMax = 1_048_576
+  /// Seconds that the clocks of a service account and of the server may lie apart.
+  package var assertionLeewaySeconds = 300
   /// Bytes of a WebSocket message, its fragments together; over it close 1009.
   ///
   /// Compression is not accepted.
@@ -170,6 +184,13 @@ package struct Limits: Sendable, Equatable {
     limits.deviceMessagesPerHourMax = 5_000
     limits.collapsibleBurstMax = 20
     limits.topicChangesPerSecondMax = 3_000
+    return limits
+  }
+
+  /// The defaults without any rate.
+  package static var withoutRates: Limits {
+    var limits = Limits()
+    limits.fanoutsPerProjectMax = nil
     return limits
   }
 }

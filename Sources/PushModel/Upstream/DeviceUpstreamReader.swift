@@ -134,7 +134,8 @@ package struct DeviceUpstreamReader: Sendable {
     guard let to = try string(.to) else {
       throw Fault(error: .invalidJSON, description: "InvalidJson: Missing Required Field: to")
     }
-    guard let sender = to.lent(in: text, { Self.sender($0) }) else {
+    let isGroup = to.lent(in: text) { NotificationKey.isWellFormed($0) }
+    guard let sender = isGroup ? SenderID(0) : to.lent(in: text, { Self.sender($0) }) else {
       let shown = to.lent(in: text) { Echo.bounded($0, limits.echoCharactersMax) }
       throw Fault(error: .invalidJSON, description: "InvalidJson: Invalid value (\(shown)) for \"to\"")
     }
@@ -164,8 +165,8 @@ package struct DeviceUpstreamReader: Sendable {
         description: "MessageTooBig: payload of \(facts.bytes) bytes, limit \(limits.payloadBytesMax)")
     }
     return UpstreamDraft(
-      messageID: messageID, sender: sender, token: token, timeToLive: seconds, data: member(.data)?.value,
-      convertsData: !facts.isAllStrings, payloadBytes: facts.bytes)
+      messageID: messageID, sender: sender, group: isGroup ? to : nil, token: token, timeToLive: seconds,
+      data: member(.data)?.value, convertsData: !facts.isAllStrings, payloadBytes: facts.bytes)
   }
 
   /// The sender id of `SENDER@fcm.googleapis.com` or `SENDER@gcm.googleapis.com`.

@@ -16,8 +16,10 @@ package enum UpstreamError: String, Error, Sendable, Hashable, CaseIterable {
 /// A valid upstream message of a device, as places in the JSON text it was read from.
 package struct UpstreamDraft: Sendable {
   package var messageID: JSONString
-  /// The sender id of `to`.
+  /// The sender id of `to`; 0 for a message to a group.
   package var sender: SenderID
+  /// The device group of `to`: the message goes to its other members, no app server sees it.
+  package var group: JSONString?
   /// Nil when left out: right while the device has one registration.
   ///
   /// Not checked to be well formed.
@@ -32,11 +34,12 @@ package struct UpstreamDraft: Sendable {
   package var payloadBytes: Int
 
   package init(
-    messageID: JSONString, sender: SenderID, token: JSONString? = nil, timeToLive: Int,
-    data: JSONRange? = nil, convertsData: Bool, payloadBytes: Int
+    messageID: JSONString, sender: SenderID, group: JSONString? = nil, token: JSONString? = nil,
+    timeToLive: Int, data: JSONRange? = nil, convertsData: Bool, payloadBytes: Int
   ) {
     self.messageID = messageID
     self.sender = sender
+    self.group = group
     self.token = token
     self.timeToLive = timeToLive
     self.data = data

@@ -69,6 +69,16 @@ struct Enqueueing {
 }
 
 extension Rows {
+  /// Reads `number, sender, key, job` of a device's row.
+  func ended(
+    _ row: Int, of device: DeviceNumber, as state: MessageState
+  ) throws(PostgresFailure) -> WriteOutcome.Ended {
+    WriteOutcome.Ended(
+      number: MessageNumber(column: int(row, 0)), device: device, sender: SenderID(int(row, 1)),
+      key: try key(row, 2, table: "message"), state: state,
+      job: optionalInt(row, 3).map { MessageNumber(column: $0) })
+  }
+
   /// Reads `device, number, sender, key, job` from a column on.
   func ended(
     _ row: Int, from first: Int32, as state: MessageState

@@ -112,27 +112,29 @@ extension PostgresStore {
     _ token: String, now: WallTime, _ done: @escaping Completion<(Bool, [WriteOutcome.Ended])>
   ) {
     stepwise(edits, done) { session throws(PostgresFailure) in
-      let found = try session.query(.registrationForUpdate, text: token)
-      guard found.count > 0 else { return .success((false, [])) }
-      let gone = try found.registration(0)
-      guard gone.state == .active else { return .success((false, [])) }
-      _ = try session.query(.unregister, text: token)
-      try Self.leaveTargets(found.int(0, 10), on: session)
-      var parameters = Parameters()
-      parameters.int(gone.device.value)
-      parameters.int(gone.sender.value)
-      parameters.text(gone.app)
-      let rows = try session.query(.takeOfApp, parameters)
-      var ended: [WriteOutcome.Ended] = []
-      for row in 0..<rows.count {
-        ended.append(
-          WriteOutcome.Ended(
-            number: MessageNumber(column: rows.int(row, 0)), device: gone.device,
-            sender: SenderID(rows.int(row, 1)), key: try rows.key(row, 2, table: "message"),
-            state: .droppedUnregistered, job: rows.optionalInt(row, 3).map { MessageNumber(column: $0) }))
-      }
-      return .success((true, ended))
+      .success(try Self.unregister(token, on: session))
     }
+  }
+
+  private static func unregister(
+    _ token: String, on session: Session
+  ) throws(PostgresFailure) -> (Bool, [WriteOutcome.Ended]) {
+    let found = try session.query(.registrationForUpdate, text: token)
+    guard found.count > 0 else { return (false, []) }
+    let gone = try found.registration(0)
+    guard gone.state == .active else { return (false, []) }
+    _ = try session.query(.unregister, text: token)
+    try leaveTargets(found.int(0, 10), on: session)
+    var parameters = Parameters()
+    parameters.int(gone.device.value)
+    parameters.int(gone.sender.value)
+    parameters.text(gone.app)
+    let rows = try session.query(.takeOfApp, parameters)
+    var ended: [WriteOutcome.Ended] = []
+    for row in 0..<rows.count {
+      ended.append(try rows.ended(row, of: gone.device, as: .droppedUnregistered))
+    }
+    return (true, ended)
   }
 
   /// A registration went away.
@@ -149,21 +151,96 @@ extension PostgresStore {
   }
 
   package func claim(
-    _ device: DeviceNumber, node: Int, now: WallTime, _ done: @escaping Completion<StreamGrant>
+    _ device: DeviceNumber, node: Int, awaySince: WallTime?, now: WallTime,
+    _ done: @escaping Completion<StreamGrant>
   ) {
-    var parameters = Parameters()
-    parameters.int(device.value)
-    parameters.int4(node)
-    parameters.int(now.ms)
     let refusable: Completion<StreamGrant?> = { result in
       done(
         result.flatMap { grant in
           grant.map { .success($0) } ?? .failure(.refused(detail: "there is no such device"))
         })
     }
-    query(claims, .claim, parameters, refusable) { rows throws(PostgresFailure) in
-      guard rows.count > 0 else { return nil }
-      return StreamGrant(epoch: rows.int(0, 0), previousNode: rows.optionalInt(0, 1).map { Int($0) })
+    pipelined(
+      claims, refusable,
+      send: { session throws(PostgresFailure) in
+        if let awaySince {
+          var parameters = Parameters()
+          parameters.int(device.value)
+          parameters.int(awaySince.ms)
+          parameters.int(now.ms)
+          try session.send(.dropAway, parameters)
+        }
+        var parameters = Parameters()
+        parameters.int(device.value)
+        parameters.int4(node)
+        parameters.int(now.ms)
+        try session.send(.claim, parameters)
+      },
+      take: { session throws(PostgresFailure) in
+        var ended: [WriteOutcome.Ended] = []
+        if awaySince != nil {
+          let rows = try session.rows()
+          for row in 0..<rows.count {
+            guard let state = MessageState(rawValue: UInt8(truncatingIfNeeded: rows.int(row, 4))) else {
+              throw .corrupt("table message: an unknown state")
+            }
+            ended.append(try rows.ended(row, of: device, as: state))
+          }
+        }
+        let rows = try session.rows()
+        guard rows.count > 0 else { return nil }
+        return StreamGrant(
+          epoch: rows.int(0, 0), previousNode: rows.optionalInt(0, 1).map { Int($0) }, ended: ended)
+      })
+  }
+
+  package func touch(_ devices: [DeviceNumber], now: WallTime, _ done: @escaping Completion<Void>) {
+    var parameters = Parameters()
+    parameters.ints(devices.sorted()) { $0.value }
+    parameters.int(now.ms)
+    query(claims, .touch, parameters, done) { _ throws(PostgresFailure) in }
+  }
+
+  package func sweepIdle(
+    seenBefore: WallTime, budget: Int, now: WallTime, _ done: @escaping Completion<IdleSweep>
+  ) {
+    guard budget > 0 else { return done(.success(IdleSweep())) }
+    let place = idlePlace
+    stepwise(edits, done) { session throws(PostgresFailure) in
+      var parameters = Parameters()
+      parameters.int(place.withLock { $0 })
+      parameters.int(seenBefore.ms)
+      parameters.int(Self.idleSlice)
+      let devices = try session.query(.idleDevices, parameters)
+      var sweep = IdleSweep()
+      var ended = 0
+      var next = devices.count < Int(Self.idleSlice) ? 0 : devices.int(devices.count - 1, 0)
+      for row in 0..<devices.count where devices.bool(row, 1) {
+        try Self.unregisterIdle(devices.int(row, 0), seenBefore: seenBefore, into: &sweep, on: session)
+        ended += 1
+        if ended == budget {
+          next = devices.int(row, 0)
+          break
+        }
+      }
+      place.withLock { $0 = next }
+      return .success(sweep)
+    }
+  }
+
+  /// Those that came back meanwhile are left alone.
+  private static func unregisterIdle(
+    _ device: Int64, seenBefore: WallTime, into sweep: inout IdleSweep, on session: Session
+  ) throws(PostgresFailure) {
+    var parameters = Parameters()
+    parameters.int(device)
+    parameters.int(seenBefore.ms)
+    let tokens = try session.query(.idleTokens, parameters)
+    for row in 0..<tokens.count {
+      let token = tokens.text(row, 0)
+      let (was, ended) = try unregister(token, on: session)
+      if was { sweep.tokens.append(token) }
+      sweep.ended += ended
     }
   }
 

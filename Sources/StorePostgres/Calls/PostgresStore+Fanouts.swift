@@ -76,6 +76,8 @@ struct FanoutStep: Sendable {
     var isHeld: Bool
     /// Non-collapsible rows of a held device.
     var loose: Int
+    /// The device's first: its share of a fan-out has the number of the job.
+    var isFirst: Bool
   }
 
   private struct Visit {
@@ -189,7 +191,8 @@ struct FanoutStep: Sendable {
       Receiver(
         number: RegistrationNumber(rows.int(row, 0)), device: DeviceNumber(rows.int(row, 1)),
         token: rows.text(row, 2), app: rows.text(row, 3), isActive: rows.int(row, 4) == 0,
-        isHeld: rows.bool(row, 5), loose: Int(rows.int(row, 6)))
+        isHeld: rows.bool(row, 5), loose: Int(rows.int(row, 6)),
+        isFirst: rows.bool(row, 7))
     }
   }
 
@@ -240,15 +243,11 @@ struct FanoutStep: Sendable {
       row.live = receiver.isHeld && receiver.loose < limits.storedPerConnectedDeviceMax
       return row
     }
-    var verdicts = try enqueue(rows, receivers, job, &slice, on: session)
-    // A second registration of a device takes a number of its own.
-    let seconds = rows.indices.filter { verdicts[$0] == .duplicate }.prefix(spares.count)
-    for index in seconds { if let spare = spares.popFirst() { rows[index].number = spare } }
-    if !seconds.isEmpty {
-      let again = try enqueue(
-        seconds.map { rows[$0] }, seconds.map { receivers[$0] }, job, &slice, on: session)
-      for (index, verdict) in zip(seconds, again) { verdicts[index] = verdict }
+    // A number is used once on a device, also when the row that had it is gone: a settlement may come twice.
+    for index in rows.indices where !receivers[index].isFirst {
+      if let spare = spares.popFirst() { rows[index].number = spare }
     }
+    let verdicts = try enqueue(rows, receivers, job, &slice, on: session)
     // Those whose stream another node holds are to be told there.
     for receiver in receivers where receiver.isHeld { session.written.insert(receiver.device.value) }
     let endedAtOnce = Set(slice.ended.map(\.key))

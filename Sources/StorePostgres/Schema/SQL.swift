@@ -6,7 +6,7 @@ enum SQL: String, CaseIterable, Sendable {
   // Devices
   case deviceByID, insertDevice, seeDevice, insertRegistration, makeAlias, moveAliases
   case lookUp, registrationForUpdate, deviceRegistrations, unregister, takeOfApp
-  case claim, release, registrationPage
+  case claim, release, registrationPage, dropAway, touch, idleDevices, idleTokens
   // Topics
   case activeForUpdate, active, topicID, insertTopic, join, leave, topicCount
   case moveSubscriptions, leaveTopics, topicsOf, topicPage, subscriberPage
@@ -73,7 +73,8 @@ private func receivers(_ tables: String, _ condition: String) -> String {
   SELECT r.number, r.device, r.token, r.app, r.state, d.node IS NOT NULL,
     CASE WHEN d.node IS NULL THEN 0 ELSE (
       SELECT count(*) FROM (
-        SELECT 1 FROM message m WHERE m.device = r.device AND m.collapse IS NULL LIMIT $4) z) END
+        SELECT 1 FROM message m WHERE m.device = r.device AND m.collapse IS NULL LIMIT $4) z) END,
+    (SELECT min(f.number) FROM registration f WHERE f.device = r.device) = r.number
   FROM \(tables) JOIN device d ON d.number = r.device
   WHERE \(condition) ORDER BY r.number LIMIT $3
   """
@@ -85,14 +86,14 @@ extension SQL {
     .enqueue, .settle, .countEnds, .append, .settleUpstream, .clearOverflow, .insertJournal, .pruneJournal,
     .owners,
   ]
-  static let ofClaims: [SQL] = [.claim, .release, .lease, .handOver, .insertFanout, .addBadge, .setBadge]
+  static let ofClaims: [SQL] = [.claim, .dropAway, .touch, .release, .lease, .handOver, .insertFanout, .addBadge, .setBadge]
   static let ofEdits: [SQL] = [
     .deviceByID, .registrationForUpdate, .seeDevice, .insertDevice, .insertRegistration, .makeAlias,
     .moveAliases,
     .moveSubscriptions, .moveMemberships, .unregister, .leaveTopics, .leaveGroups, .deleteGroup, .takeOfApp,
     .activeForUpdate, .active, .topicID, .insertTopic, .join, .leave, .topicCount, .groupByKey, .groupByName,
     .groupForUpdate, .groupMembers, .insertGroup, .insertMember, .deleteMember, .projects, .insertProject,
-    .insertKey, .revokeKey, .saveSetting,
+    .insertKey, .revokeKey, .saveSetting, .idleDevices, .idleTokens,
   ]
   static let ofReads: [SQL] = [
     .backlog, .overflowed, .lookUp, .deviceByID, .deviceRegistrations, .projects, .keys, .setting,
@@ -229,6 +230,34 @@ extension SQL {
       UPDATE device d SET node = $2, epoch = d.epoch + 1, seen = $3
       FROM (SELECT number, node FROM device WHERE number = $1 FOR NO KEY UPDATE) o
       WHERE d.number = o.number RETURNING d.epoch, o.node
+      """
+    case .dropAway:
+      // Of a device that was last seen before $2; what has expired at $3 ends as that.
+      """
+      WITH away AS (SELECT number FROM device WHERE number = $1 AND seen < $2 FOR NO KEY UPDATE),
+      gone AS (
+        DELETE FROM message m USING away a WHERE m.device = a.number
+        RETURNING m.number, m.sender, m.key, weir_job(m.number, m.share, m.job) AS job,
+          CASE WHEN m.expires <= $3 THEN 6 ELSE 8 END AS state),
+      counted AS (
+        INSERT INTO fanout_end SELECT g.job, g.state, count(*) FROM gone g WHERE g.job IS NOT NULL GROUP BY 1, 2),
+      told AS (
+        UPDATE device d SET overflowed = d.overflowed + (SELECT count(*) FROM gone g WHERE g.state = 8)
+        WHERE d.number = $1 AND EXISTS (SELECT 1 FROM gone g WHERE g.state = 8))
+      SELECT number, sender, key, job, state::int4 FROM gone ORDER BY state, number
+      """
+    case .touch: "UPDATE device SET seen = $2 WHERE number = ANY ($1::int8[])"
+    case .idleDevices:
+      // The next slice of devices, and whether each is to go.
+      """
+      SELECT d.number, d.seen < $2 AND EXISTS (
+        SELECT 1 FROM registration r WHERE r.device = d.number AND r.state = 0)
+      FROM device d WHERE d.number > $1 ORDER BY d.number LIMIT $3
+      """
+    case .idleTokens:
+      """
+      SELECT r.token FROM device d JOIN registration r ON r.device = d.number
+      WHERE d.number = $1 AND d.seen < $2 AND r.state = 0 ORDER BY r.token
       """
     case .release:
       "UPDATE device SET node = NULL, seen = $3 WHERE number = $1 AND epoch = $2 AND node IS NOT NULL"

@@ -79,10 +79,18 @@ extension MemoryContents {
   }
 
   mutating func claim(
-    _ device: DeviceNumber, node: Int, now: WallTime
+    _ device: DeviceNumber, node: Int, awaySince: WallTime?, now: WallTime
   ) -> Result<StreamGrant, StoreFault> {
     guard var row = devices[device] else { return .failure(.refused(detail: "there is no such device")) }
-    let grant = StreamGrant(epoch: row.epoch + 1, previousNode: row.node)
+    var grant = StreamGrant(epoch: row.epoch + 1, previousNode: row.node)
+    if let awaySince, row.lastSeen < awaySince {
+      shelves[device]?.remove(endingAs: .expired, &grant.ended) { $0.expires <= now }
+      let expired = grant.ended.count
+      shelves[device]?.remove(endingAs: .droppedOverflow, &grant.ended) { _ in true }
+      shelves[device] = nil
+      row.overflowed += grant.ended.count - expired
+      countShares(grant.ended)
+    }
     row.epoch = grant.epoch
     row.node = node
     row.lastSeen = now
@@ -96,6 +104,21 @@ extension MemoryContents {
     devices[device]?.node = nil
     devices[device]?.lastSeen = now
     shelves[device]?.streamEnded()
+  }
+
+  mutating func sweepIdle(seenBefore: WallTime, budget: Int) -> IdleSweep {
+    var sweep = IdleSweep()
+    var left = budget
+    for device in devices.keys.sorted() {
+      guard left > 0, let seen = devices[device]?.lastSeen, seen < seenBefore else { continue }
+      let tokens = registrations.values.filter { $0.device == device && $0.state == .active }.map(\.token)
+      if !tokens.isEmpty { left -= 1 }
+      for token in tokens.sorted() {
+        sweep.tokens.append(token)
+        sweep.ended += unregister(token).1
+      }
+    }
+    return sweep
   }
 
   func registrations(sender: SenderID?, after: String?, max: Int) -> [Registration] {

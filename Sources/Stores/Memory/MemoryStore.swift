@@ -13,6 +13,7 @@ package final class MemoryStore: Store {
   package enum Call: Sendable, CaseIterable {
     case write, backlog, lease, sendersWithUpstream, sweep, journal, pruneJournal, find
     case register, lookUp, credentials, unregister, claim, release, registrations
+    case touch, sweepIdle
     case changeSubscriptions, topics, beginFanout, advanceFanouts, fanouts, pruneFanouts
     case changeGroup, groups, users, changeBadge
     case createProject, projects, addKey, keys, revokeKey, setting, saveSetting, counts
@@ -20,7 +21,8 @@ package final class MemoryStore: Store {
     /// The call may change what is stored.
     package var writes: Bool {
       switch self {
-      case .write, .lease, .sweep, .pruneJournal, .register, .unregister, .claim, .release, .createProject,
+      case .write, .lease, .sweep, .pruneJournal, .register, .unregister, .claim, .release, .touch,
+        .sweepIdle, .createProject,
         .addKey, .revokeKey, .saveSetting, .changeSubscriptions, .beginFanout, .advanceFanouts, .pruneFanouts,
         .changeGroup, .changeBadge:
         true
@@ -43,39 +45,55 @@ package final class MemoryStore: Store {
   /// Hands an answer out: at once, or by a simulator's clock.
   package typealias Deliver = @Sendable (@escaping @Sendable () -> Void) -> Void
 
+  /// Takes a call in: at once, or when a simulator's clock says so.
+  ///
+  /// What writes must be run in the order of the calls. A call never run, nor answered, is one that a kill came before.
+  package typealias Arrive = @Sendable (Call, _ work: @escaping @Sendable () -> Void) -> Void
+
   private struct State {
     var contents: MemoryContents
     var beforeWrite: (@Sendable (Call) -> Fate)?
+    var beforeRead: (@Sendable (Call) -> Fate)?
     var closed = false
   }
 
   private let state: Mutex<State>
   private let deliver: Deliver
+  private let arrive: Arrive?
 
   /// - Parameter beforeWrite: Asked before each call that may change something, outside the store's lock.
   package init(
-    limits: StoreLimits = StoreLimits(), deliver: @escaping Deliver = { $0() },
+    limits: StoreLimits = StoreLimits(), arrive: Arrive? = nil, deliver: @escaping Deliver = { $0() },
     beforeWrite: (@Sendable (Call) -> Fate)? = nil
   ) {
     state = Mutex(State(contents: MemoryContents(limits: limits), beforeWrite: beforeWrite))
+    self.arrive = arrive
     self.deliver = deliver
   }
 
-  private init(contents: MemoryContents, deliver: @escaping Deliver) {
+  private init(contents: MemoryContents, arrive: Arrive?, deliver: @escaping Deliver) {
     state = Mutex(State(contents: contents))
+    self.arrive = arrive
     self.deliver = deliver
   }
 
   /// A store as a new process would find it after this one was killed now.
   ///
   /// This one is closed; the fault hook is not taken over.
-  package func restarted(deliver: @escaping Deliver = { $0() }) -> MemoryStore {
+  package func restarted(arrive: Arrive? = nil, deliver: @escaping Deliver = { $0() }) -> MemoryStore {
     var contents = state.withLock { state in
       state.closed = true
       return state.contents
     }
     contents.restart()
-    return MemoryStore(contents: contents, deliver: deliver)
+    return MemoryStore(contents: contents, arrive: arrive, deliver: deliver)
+  }
+
+  /// What a new process would find if this one were killed now; this store goes on.
+  package func snapshot(arrive: Arrive? = nil, deliver: @escaping Deliver = { $0() }) -> MemoryStore {
+    var contents = state.withLock { $0.contents }
+    contents.restart()
+    return MemoryStore(contents: contents, arrive: arrive, deliver: deliver)
   }
 
   /// Puts another fault hook in place; nil for none.
@@ -83,13 +101,26 @@ package final class MemoryStore: Store {
     state.withLock { $0.beforeWrite = hook }
   }
 
+  /// The same for calls that change nothing.
+  package func setBeforeRead(_ hook: (@Sendable (Call) -> Fate)?) {
+    state.withLock { $0.beforeRead = hook }
+  }
+
   /// One call: asks the hook, does the work under the lock, answers outside it.
   func run<Value: Sendable>(
+    _ call: Call, _ done: @escaping Completion<Value>,
+    _ work: @escaping @Sendable (inout MemoryContents) -> Result<Value, StoreFault>
+  ) {
+    guard let arrive else { return execute(call, done, work) }
+    arrive(call) { [self] in execute(call, done, work) }
+  }
+
+  private func execute<Value: Sendable>(
     _ call: Call, _ done: @escaping Completion<Value>,
     _ work: (inout MemoryContents) -> Result<Value, StoreFault>
   ) {
     var fate = Fate.goesWell
-    if call.writes, let hook = state.withLock({ $0.beforeWrite }) { fate = hook(call) }
+    if let hook = state.withLock({ call.writes ? $0.beforeWrite : $0.beforeRead }) { fate = hook(call) }
     if case .fails(let fault) = fate {
       deliver { done(.failure(fault)) }
       return
@@ -173,9 +204,23 @@ extension MemoryStore {
   }
 
   package func claim(
-    _ device: DeviceNumber, node: Int, now: WallTime, _ done: @escaping Completion<StreamGrant>
+    _ device: DeviceNumber, node: Int, awaySince: WallTime?, now: WallTime,
+    _ done: @escaping Completion<StreamGrant>
   ) {
-    run(.claim, done) { $0.claim(device, node: node, now: now) }
+    run(.claim, done) { $0.claim(device, node: node, awaySince: awaySince, now: now) }
+  }
+
+  package func touch(_ devices: [DeviceNumber], now: WallTime, _ done: @escaping Completion<Void>) {
+    run(.touch, done) { contents in
+      for device in devices { contents.devices[device]?.lastSeen = now }
+      return .success(())
+    }
+  }
+
+  package func sweepIdle(
+    seenBefore: WallTime, budget: Int, now: WallTime, _ done: @escaping Completion<IdleSweep>
+  ) {
+    run(.sweepIdle, done) { .success($0.sweepIdle(seenBefore: seenBefore, budget: budget)) }
   }
 
   package func release(

@@ -63,6 +63,12 @@ enum PEM {
       PEM_read_bio_PrivateKey(bio.raw, nil, nil, nil), "PEM_read_bio_PrivateKey", free: EVP_PKEY_free)
   }
 
+  static func publicKey(_ text: String) throws(CryptoFault) -> OwnedPointer {
+    let bio = try reader(text)
+    return try OwnedPointer(
+      PEM_read_bio_PUBKEY(bio.raw, nil, nil, nil), "PEM_read_bio_PUBKEY", free: EVP_PKEY_free)
+  }
+
   private static func reader(_ text: String) throws(CryptoFault) -> OwnedPointer {
     let bio = try OwnedPointer(BIO_new(BIO_s_mem()), "BIO_new", free: { BIO_free($0) })
     let bytes = Array(text.utf8)

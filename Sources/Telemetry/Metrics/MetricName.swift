@@ -8,6 +8,7 @@ package enum MetricName: String, Sendable, CaseIterable {
   case messages = "messages_total"
   case nacks = "nacks_total"
   case duplicates = "message_duplicates_total"
+  case upstreamRepeats = "upstream_repeats_total"
   case receipts = "receipts_total"
   case fanouts = "fanouts_total"
   case unknownDeviceAcks = "unknown_device_acks_total"
@@ -66,7 +67,8 @@ package enum MetricName: String, Sendable, CaseIterable {
 
   package var kind: Kind {
     switch self {
-    case .messages, .nacks, .duplicates, .receipts, .fanouts, .unknownDeviceAcks, .connectionsOpened,
+    case .messages, .nacks, .duplicates, .upstreamRepeats, .receipts, .fanouts, .unknownDeviceAcks,
+      .connectionsOpened,
       .connectionsClosed, .logins,
       .bytesReceived, .bytesSent, .stanzasReceived, .stanzasSent, .httpRequests, .storeWritesElided,
       .storeFaults, .logLinesLost:
@@ -109,7 +111,8 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .storeQueueDepth: ["shard"]
     case .storeFaults: ["fault"]
     case .buildInfo: ["version"]
-    case .receipts, .unknownDeviceAcks, .acceptSeconds, .deliverySeconds, .handshakeSeconds, .draining,
+    case .receipts, .upstreamRepeats, .unknownDeviceAcks, .acceptSeconds, .deliverySeconds, .handshakeSeconds,
+      .draining,
       .storeBatchRows,
       .storeCommitSeconds, .storeWritesElided, .storedMessages, .registrations, .logLinesLost,
       .residentBytes, .startTime:
@@ -123,6 +126,8 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .nacks: "Messages refused, by the code the sender was told."
     case .duplicates: "Repeats of a message id that were acked again and not delivered again."
     case .fanouts: "Messages to topics and conditions: accepted, and done when all receivers were visited."
+    case .upstreamRepeats:
+      "Upstream messages and receipts written again to a stream that had not acked them."
     case .receipts: "Delivery receipts handed to app servers."
     case .unknownDeviceAcks: "Acks of devices that named no message in flight to them."
     case .pendingMessages: "Messages written to a stream and not yet acked."

@@ -11,20 +11,29 @@ struct BulkCommand: Subcommand {
   static let summary = "Sends every message of a file, one JSON object a line (- for standard input)."
   static let flags =
     StreamSettings.flags + [
-      Flag("connections", "C", "streams (default 1)"),
-      Flag("window", "W", "unacked messages a stream (default 100)"),
-      Flag("mode", "stream", "how to send: stream"),
+      Flag("connections", "C", "connections (default 1)"),
+      Flag("window", "W", "unacked messages a stream, or streams of an http2 connection (default 100)"),
+      Flag(
+        "mode", "MODE",
+        "stream (default), http (v1, one at a time a connection), http2 (v1, many at a time) or legacy"),
       Flag("checkpoint", "FILE", "remembers what is finished, so that an interrupted job goes on"),
       Flag("report", "FILE", "writes the report as JSON"),
       Flag("timeout", "SECONDS", "for each message, retries included (default 300)"),
     ]
   static let examples = [
     "weir bulk messages.ndjson",
+    "weir bulk messages.ndjson --mode http2 --server localhost:8443",
     "weir bulk messages.ndjson --connections 4 --checkpoint job.checkpoint --report report.json",
     "generate | weir bulk - --json",
   ]
   static let positionalMax = 1
 
+  /// How messages are sent.
+  enum Mode: String, CaseIterable {
+    case stream, http, http2, legacy
+  }
+
+  private let mode: Mode
   private let settings: StreamSettings
   private let path: String
   private let connections: Int
@@ -34,14 +43,16 @@ struct BulkCommand: Subcommand {
   private let timeout: Duration
 
   init(_ arguments: Arguments) throws(UsageFault) {
-    settings = try StreamSettings(arguments)
+    let name = arguments.text("mode", default: "stream")
+    guard let mode = Mode(rawValue: name) else {
+      let known = Mode.allCases.map(\.rawValue).joined(separator: ", ")
+      throw UsageFault(message: "--mode \(name) is not known: use one of \(known).")
+    }
+    self.mode = mode
+    settings = try StreamSettings(arguments, defaultPort: mode == .stream ? 5235 : 8443)
     path = try arguments.positional(0, "The file")
     connections = try arguments.number("connections", default: 1, in: 1...1000)
     window = try arguments.number("window", default: 100, in: 1...10_000)
-    let mode = arguments.text("mode", default: "stream")
-    guard mode == "stream" else {
-      throw UsageFault(message: "--mode \(mode) is not known: use stream.")
-    }
     checkpoint = arguments.text("checkpoint")
     report = arguments.text("report")
     timeout = .seconds(try arguments.number("timeout", default: 300, in: 1...86_400))
@@ -56,12 +67,7 @@ struct BulkCommand: Subcommand {
       tally.countRefusedLine()
       Self.tell(SendError(code: .invalidMessage, detail: why), line, console)
     }
-    var configuration = try settings.configuration()
-    configuration.window = window
-    configuration.retry.totalTimeout = timeout
-    configuration.retry.triesMax = 1_000
-    var clients: [StreamClient] = []
-    for _ in 0..<connections { clients.append(try await settings.connect(configuration)) }
+    let clients = try await connect()
 
     let size = Self.size(of: path)
     let signals = Signals([SIGINT, SIGTERM]) { _ in
@@ -94,8 +100,62 @@ struct BulkCommand: Subcommand {
     return try finish(tally, source, skipped, console)
   }
 
+  /// A stream, or a sender over HTTP.
+  private enum Client: Sendable {
+    case stream(StreamClient)
+    case http(HTTPSender)
+
+    func send(contentsOf source: LineSource) -> BulkSend<LineSource> {
+      switch self {
+      case .stream(let client): client.send(contentsOf: source)
+      case .http(let sender): sender.send(contentsOf: source)
+      }
+    }
+
+    func close() async {
+      switch self {
+      case .stream(let client): await client.close()
+      case .http(let sender): await sender.close()
+      }
+    }
+  }
+
+  private func connect() async throws -> [Client] {
+    guard mode == .stream else { return [.http(try makeSender())] }
+    var configuration = try settings.configuration()
+    configuration.window = window
+    configuration.retry.totalTimeout = timeout
+    configuration.retry.triesMax = 1_000
+    var clients: [Client] = []
+    for _ in 0..<connections { clients.append(.stream(try await settings.connect(configuration))) }
+    return clients
+  }
+
+  private func makeSender() throws -> HTTPSender {
+    let access: HTTPSender.Configuration.Access
+    var way = HTTPSender.Configuration.Mode.connections(connections)
+    if connections == 1 { way = .oneAtATime }
+    do {
+      if mode == .legacy {
+        access = .legacy(serverKey: try settings.httpServerKey())
+      } else {
+        let file = try settings.credentials.key("service-account.json")
+        access = .serviceAccount(try ServiceAccount(json: Array(file.utf8)))
+        if mode == .http2 { way = .streams(window, connections: connections) }
+      }
+      var configuration = HTTPSender.Configuration(
+        host: settings.endpoint.host, port: Int(settings.endpoint.port), access: access,
+        trust: .file(settings.credentials.caFile), mode: way)
+      configuration.retry.totalTimeout = timeout
+      configuration.retry.triesMax = 1_000
+      return try HTTPSender(configuration)
+    } catch let fault as StreamClient.ConnectError {
+      throw CommandFault(.cannotConnect, "\(settings.endpoint): \(fault)")
+    }
+  }
+
   private static func pump(
-    _ client: StreamClient, _ source: LineSource, _ tally: BulkTally, _ console: Console
+    _ client: Client, _ source: LineSource, _ tally: BulkTally, _ console: Console
   ) async throws {
     var outcomes = client.send(contentsOf: source).makeAsyncIterator()
     while let batch = try await outcomes.nextBatch() {

@@ -3,6 +3,7 @@ import ConnectionServer
 import Dispatch
 import Foundation
 import JSONCore
+import PushModel
 import Synchronization
 
 /// The command `weir serve`.
@@ -23,8 +24,11 @@ struct ServeCommand: Subcommand {
     Flag("certificate-key", "FILE", "its private key, PEM"),
     Flag("project", "ID", "project made at the first start (default demo)"),
     Flag("sender-id", "N", "its sender id (default 100000000001)"),
+    Flag("registration-origin", "URL", "origin whose pages may register devices (default *, any)"),
     Flag("drain-seconds", "N", "how long a drain may take (default 10)"),
+    Flag("limits", "SET", "default, published (the numbers of Google's pages, rates too) or off (no rates)"),
     Flag("limit", "NAME=N", "sets a limit; may be repeated. --limit help lists them"),
+    Flag("test-mode", nil, "accepts any bearer token; for tests of senders only"),
     Flag("log-level", "LEVEL", "trace, debug, info, warning, error or off (default info)"),
     Flag("log-json", nil, "log lines as JSON objects"),
     Flag("print-config", nil, "prints the settings that would be used, and exits"),
@@ -37,6 +41,7 @@ struct ServeCommand: Subcommand {
   ]
 
   private let configuration: ServerConfiguration
+  private let limits: Limits
   private let printsConfiguration: Bool
 
   init(_ arguments: Arguments) throws(UsageFault) {
@@ -57,14 +62,32 @@ struct ServeCommand: Subcommand {
     configuration.senderID = Int64(
       try arguments.number(
         "sender-id", default: Int(configuration.senderID), in: 1...999_999_999_999_999_999))
+    configuration.registrationOrigin = arguments.text("registration-origin", default: "*")
     configuration.drainDeadline = .seconds(
       try arguments.number("drain-seconds", default: 10, in: 1...3600))
+    configuration.acceptsAnyBearer = arguments.has("test-mode")
     configuration.logLevel = arguments.text("log-level", default: configuration.logLevel)
     configuration.logJSON = arguments.has("log-json")
     switch (arguments.text("certificate"), arguments.text("certificate-key")) {
     case (let chain?, let key?): configuration.certificate = (chain, key)
     case (nil, nil): break
     default: throw UsageFault(message: "--certificate and --certificate-key come together.")
+    }
+    if let name = arguments.text("limits") {
+      guard let set = ServerConfiguration.LimitSet(rawValue: name) else {
+        throw UsageFault(message: "--limits takes default, published or off, not \"\(name)\".")
+      }
+      configuration.limitSet = set
+    }
+    for entry in LimitSettings.all {
+      // In the settings file or the environment, where a name stands once.
+      guard let text = arguments.text("limit.\(entry.name)") ?? arguments.text("limit-\(entry.name)") else {
+        continue
+      }
+      guard let value = Int(text) else {
+        throw UsageFault(message: "The limit \"\(entry.name)\" must be a number, not \"\(text)\".")
+      }
+      configuration.limits[entry.name] = value
     }
     for setting in arguments.all("limit") {
       let parts = setting.split(separator: "=", maxSplits: 1)
@@ -73,6 +96,9 @@ struct ServeCommand: Subcommand {
         throw UsageFault(message: "--limit takes NAME=N. Limits:\(list)\n")
       }
       configuration.limits[String(parts[0])] = value
+    }
+    do { limits = try Limits(configuration.limitSet, settings: configuration.limits) } catch {
+      throw UsageFault(message: error.description)
     }
     self.configuration = configuration
     printsConfiguration = arguments.has("print-config")
@@ -98,6 +124,11 @@ struct ServeCommand: Subcommand {
         Task { await server.stop() }
       }
     }
+    if configuration.acceptsAnyBearer {
+      console.say(
+        "weir serve: TEST MODE: any bearer token is accepted. Whoever can connect can send in every project's name."
+      )
+    }
     console.result(server.readyLine)
     await server.waitUntilStopped()
     signals.stop()
@@ -112,7 +143,9 @@ struct ServeCommand: Subcommand {
       .init("admin-port", .number(configuration.adminPort)), .init("loops", .number(configuration.loops)),
       .init("project", .string(configuration.project)),
       .init("sender-id", .string(String(configuration.senderID))),
+      .init("registration-origin", .string(configuration.registrationOrigin)),
       .init("drain-seconds", .number(configuration.drainDeadline.components.seconds)),
+      .init("test-mode", .bool(configuration.acceptsAnyBearer)),
       .init("log-level", .string(configuration.logLevel)), .init("log-json", .bool(configuration.logJSON)),
     ]
     if let store = configuration.shownStore { members.insert(.init("store", .string(store)), at: 1) }
@@ -120,8 +153,9 @@ struct ServeCommand: Subcommand {
       members.append(.init("certificate", .string(certificate.chain)))
       members.append(.init("certificate-key", .string(certificate.key)))
     }
-    for (name, value) in configuration.limits.sorted(by: { $0.key < $1.key }) {
-      members.append(.init("limit.\(name)", .number(value)))
+    members.append(.init("limits", .string(configuration.limitSet.rawValue)))
+    for entry in LimitSettings.all {
+      members.append(.init("limit.\(entry.name)", .number(entry.value(in: limits))))
     }
     return .object(members)
   }

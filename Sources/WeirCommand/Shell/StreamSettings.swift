@@ -13,9 +13,10 @@ struct StreamSettings: Sendable {
     Flag("server-key", "KEY", "server key (default: the text of credentials/server-key)"),
   ]
 
-  init(_ arguments: Arguments) throws(UsageFault) {
+  /// - Parameter defaultPort: Of the listener that is meant, when none is given.
+  init(_ arguments: Arguments, defaultPort: Int = 5235) throws(UsageFault) {
     endpoint = try Endpoint(
-      arguments.text("server", default: "localhost:5235"), defaultPort: 5235, flag: "server")
+      arguments.text("server", default: "localhost:\(defaultPort)"), defaultPort: defaultPort, flag: "server")
     credentials = CredentialFolder(arguments)
     senderID = arguments.text("sender-id")
     serverKey = arguments.text("server-key")
@@ -27,6 +28,9 @@ struct StreamSettings: Sendable {
       serverKey: try serverKey ?? credentials.key("server-key"),
       trust: .file(credentials.caFile))
   }
+
+  /// The key for the legacy endpoint.
+  func httpServerKey() throws -> String { try serverKey ?? credentials.key("server-key") }
 
   /// Connects, or fails with exit code 3.
   func connect(_ configuration: StreamClient.Configuration) async throws -> StreamClient {

@@ -8,6 +8,8 @@ package enum WeirProgram {
     BulkCommand.self, ListenCommand.self, DemoCommand.self, ProjectCommand.self,
     KeyCommand.self, TokenCommand.self, TopicCommand.self, UserCommand.self, GroupCommand.self,
     MigrateCommand.self,
+    StreamCommand.self,
+    FaultCommand.self,
   ]
   static let version = "0.1.0"
 

@@ -34,7 +34,7 @@ import Testing
   }
 
   private func code(_ answer: Answer?) -> NackCode? {
-    if case .nack(let code, _)? = answer { code } else { nil }
+    if case .nack(let code, _, _)? = answer { code } else { nil }
   }
 
   @Test func everyMemberOfAGroupGetsTheMessageOnceAndTheAckCounts() throws {

@@ -219,7 +219,7 @@ import Testing
     }
     harness.send("m1", to: phone, from: stream, slot: 0)
     for _ in 0..<20 { harness.advance(.milliseconds(200)) }
-    guard case .nack(.serviceUnavailable, _) = sender.answers[0]?.first else {
+    guard case .nack(.serviceUnavailable, _, _) = sender.answers[0]?.first else {
       Issue.record("expected SERVICE_UNAVAILABLE, got \(sender.answers)")
       return
     }

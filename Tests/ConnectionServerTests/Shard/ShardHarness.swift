@@ -70,7 +70,9 @@ final class ShardHarness {
     func announceDraining() { isDraining = true }
   }
 
-  let time = ManualTime()
+  let time: ManualTime
+  /// What the shards go by: steps of `time`'s wall clock do not move it.
+  let steady: SteadyTime
   let mail = Mail()
   let answers: Answers
   let store: MemoryStore
@@ -82,10 +84,13 @@ final class ShardHarness {
 
   /// - Parameter answers: Where `given` delivers its answers.
   init(
-    shards count: Int = 2, tuning: ShardTuning = ShardTuning(), store given: MemoryStore? = nil,
+    shards count: Int = 2, time: ManualTime = ManualTime(), tuning: ShardTuning = ShardTuning(),
+    store given: MemoryStore? = nil,
     answers: Answers = Answers(), limits change: (inout Limits) -> Void = { _ in }
   ) {
     self.answers = answers
+    self.time = time
+    steady = SteadyTime(time)
     var limits = Limits()
     change(&limits)
     let store = given ?? MemoryStore(deliver: { answers.add($0) })
@@ -95,10 +100,10 @@ final class ShardHarness {
       projects: [Project(id: "demo", sender: sender, createdAt: WallTime(ms: 0))], keys: [])
     context = ServerContext(
       configuration: ServerConfiguration(), limits: limits, tuning: tuning, store: store,
-      accounts: accounts, keys: MessageKeys(key: Array(0..<16)), credentials: .none, time: time,
+      accounts: accounts, keys: MessageKeys(key: Array(0..<16)), credentials: .none, time: steady,
       metrics: Metrics(), log: .off, shardCount: count, post: mail)
-    shards = (0..<count).map { [context, time] in
-      Shard(index: $0, context, now: time.moment, wall: time.wall)
+    shards = (0..<count).map { [context, time, steady] in
+      Shard(index: $0, context, now: time.moment, wall: steady.wall)
     }
   }
 
@@ -109,12 +114,12 @@ final class ShardHarness {
       let batch = mail.takeAll()
       for (index, message) in batch {
         shards[index].now = time.moment
-        shards[index].wall = time.wall
+        shards[index].wall = steady.wall
         shards[index].handle(message)
       }
       for shard in shards {
         shard.now = time.moment
-        shard.wall = time.wall
+        shard.wall = steady.wall
         _ = shard.endRound()
       }
       if batch.isEmpty, mail.isEmpty, holdsStore || answers.isEmpty { return }
@@ -147,19 +152,26 @@ final class ShardHarness {
     return try await store.register(
       RegistrationRequest(
         token: "dev-\(name)", deviceID: name, secretHash: [], sender: sender, app: "org.example.app",
-        platform: .linux, user: nil, previousToken: nil), now: time.wall)
+        platform: .linux, user: nil, previousToken: nil), now: steady.wall)
   }
-
-  /// Device streams made so far: the epoch of the last one.
-  private var streams: Int64 = 0
 
   func connect(_ registration: Registration) -> (FakeDevice, DeviceSlot) {
     let shard = shards[shards[0].home(of: registration.device)]
-    streams += 1
     let device = FakeDevice(StreamRef(loop: UInt8(shard.index), stream: shard.nextStreamNumber()))
     shard.deviceStreams[device.reference.stream] = device
-    store.claim(registration.device, node: 0, now: time.wall) { _ in }
-    let slot = shard.deviceOpened(registration.device, device, epoch: streams)
+    let granted = Guarded<StreamGrant?>(nil)
+    store.claim(
+      registration.device, node: 0,
+      awaySince: steady.wall + .seconds(-context.limits.deviceAwaySecondsMax), now: steady.wall
+    ) { result in
+      granted.withLock { $0 = try? result.get() }
+    }
+    for answer in answers.takeAll() { answer() }
+    shard.now = time.moment
+    shard.wall = steady.wall
+    let grant = granted.withLock { $0 } ?? StreamGrant(epoch: 0, previousNode: nil)
+    shard.endedByRule(grant.ended)
+    let slot = shard.deviceOpened(registration.device, device, epoch: grant.epoch)
     settle()
     return (device, slot)
   }
@@ -168,6 +180,7 @@ final class ShardHarness {
     let shard = shards[shards[0].home(of: slot.device)]
     shard.deviceStreams[device.reference.stream] = nil
     shard.deviceClosed(slot)
+    store.release(slot.device, epoch: slot.epoch, now: steady.wall) { _ in }
     settle()
   }
 
@@ -187,23 +200,35 @@ final class ShardHarness {
   /// Sends as a sender's stream would after validation.
   func send(
     _ id: String, to registration: Registration, from stream: StreamRef, slot: UInt32, ttl: Int64 = 3600,
-    collapse: String? = nil
+    collapse: String? = nil, high: Bool = true
   ) {
     let shard = shards[Int(stream.loop)]
     let home = shard.home(of: registration.device)
     let origin = Origin(stream: stream, slot: slot)
-    if let taker = context.accounts.sender(sender)?.firstTaker(of: key(id), shard: home, now: time.wall) {
+    if let taker = context.accounts.sender(sender)?.firstTaker(of: key(id), shard: home, now: steady.wall) {
       shard.send(.repeated(key(id), origin), to: taker)
       return
     }
-    shard.wall = time.wall
+    for shard in shards {
+      shard.now = time.moment
+      shard.wall = steady.wall
+    }
     shard.send(
       .downstream(
         Downstream(
-          number: MessageNumber(shard.numbers.next(time.wall)), key: key(id), device: registration.device,
+          number: MessageNumber(shard.numbers.next(steady.wall)), key: key(id), device: registration.device,
           sender: sender, app: registration.app, collapse: collapse,
-          expires: WallTime(ms: time.wall.ms + ttl * 1000), highPriority: true, body: Array(id.utf8),
+          expires: WallTime(ms: steady.wall.ms + ttl * 1000), highPriority: high, body: Array(id.utf8),
           receipt: [], origin: origin, write: ttl == 0 ? .never : .queued)), to: home)
+  }
+
+  /// As ``advance(_:)``, in steps, so that what is due in between happens then.
+  func advance(_ duration: Duration, inStepsOf step: Duration) {
+    var left = duration
+    while left > .zero {
+      advance(min(step, left))
+      left -= step
+    }
   }
 
   func deviceAcks(_ id: String, _ slot: DeviceSlot) {

@@ -141,7 +141,7 @@ import Testing
     harness.holdsStore = true
     for index in 0..<3 { try harness.sendToTopic("news", "m\(index)", from: stream, slot: UInt32(index)) }
     harness.settle()
-    guard case .nack(.topicsMessageRateExceeded, _)? = sender.answers[2]?.first else {
+    guard case .nack(.topicsMessageRateExceeded, _, _)? = sender.answers[2]?.first else {
       Issue.record("\(sender.answers)")
       return
     }
@@ -266,7 +266,7 @@ import Testing
     harness.store.setBeforeWrite { $0 == .beginFanout ? .fails(fault) : .goesWell }
     try harness.sendToTopic("news", "m1", from: stream, slot: 0)
     harness.settle()
-    guard case .nack(.serviceUnavailable, _)? = sender.answers[0]?.first else {
+    guard case .nack(.serviceUnavailable, _, _)? = sender.answers[0]?.first else {
       Issue.record("\(sender.answers)")
       return
     }

@@ -49,7 +49,7 @@ final class ChannelLog: ChannelDelegate, @unchecked Sendable {
 // Sendable by argument: the channel is used on its loop alone.
 final class ChannelHolder: @unchecked Sendable {
   private let channel: Channel
-  private let loop: EventLoop
+  private let loop: any Loop
 
   init(_ channel: Channel) {
     self.channel = channel

@@ -1,0 +1,129 @@
+import Seams
+
+/// What goes wrong, and when, during the safety phase.
+final class Faults {
+  private unowned let run: Simulation
+  private let end: Int64
+  private var chance: SeededChance
+
+  init(_ run: Simulation, until end: Int64) {
+    self.run = run
+    self.end = end
+    chance = run.world.chance("faults")
+  }
+
+  private var world: World { run.world }
+
+  func begin() {
+    if run.canary == .storeForgets { rememberStore() }
+    next()
+  }
+
+  private func rememberStore() {
+    world.after(.seconds(2)) { [self] in
+      guard world.now < end else { return }
+      run.server.rememberStore()
+      rememberStore()
+    }
+  }
+
+  private func next() {
+    let pause = Duration.nanoseconds(run.swarm.faultEvery.ns * Int64(chance.within(10...200)) / 100)
+    world.after(pause) { [self] in
+      guard world.now < end, run.isUnsafe else { return }
+      happen(chance.pick(run.swarm.faults))
+      next()
+    }
+  }
+
+  private func happen(_ fault: Fault) {
+    run.countFault()
+    world.say("fault", "\(fault)")
+    switch fault {
+    case .cutLink:
+      guard let link = someLink() else { return }
+      link.client.breakDown()
+      link.server.breakDown()
+    case .halfOpen:
+      guard let link = someLink() else { return }
+      if chance.percent(50) { link.client.breakDown() } else { link.server.breakDown() }
+    case .oneWay:
+      guard let link = someLink() else { return }
+      let endpoint = chance.percent(50) ? link.client : link.server
+      endpoint.stall()
+      world.after(chance.time(.milliseconds(50), .seconds(120))) { endpoint.resume() }
+    case .blackout: blackout()
+    case .killServer: kill(silently: false)
+    case .vanishServer: kill(silently: true)
+    case .drainServer: drain()
+    case .stepWall:
+      let seconds = chance.time(.milliseconds(1), .seconds(900))
+      run.server.clock.stepWall(by: (chance.percent(50) ? 1 : -1) * seconds.ns / 1_000_000)
+    case .pauseLoop:
+      guard let loops = run.server.process?.loops else { return }
+      chance.pick(loops).stall(for: chance.time(.milliseconds(5), .seconds(3)))
+    case .storeFails, .storeLosesAnswers, .storeSlow: storm(fault)
+    case .restartAppServer: chance.pick(run.appServers).restart()
+    case .deviceLeaves: leave()
+    case .lateSegments: break
+    }
+    if run.swarm.features.contains(.ghosts), chance.percent(20) {
+      chance.pick(run.devices).haunt(for: chance.time(.milliseconds(100), .seconds(20)))
+    }
+  }
+
+  private func someLink() -> VirtualNetwork.Link? {
+    let links = run.network.links
+    return links.isEmpty ? nil : chance.pick(links)
+  }
+
+  private func someOwner() -> Int {
+    chance.percent(75) ? chance.pick(run.devices).number + 1 : 1_000 + chance.pick(run.appServers).number
+  }
+
+  private func blackout() {
+    let owner = someOwner()
+    run.network.cutOff(owner)
+    world.after(chance.time(.milliseconds(100), .seconds(150))) { [self] in run.network.rejoin(owner) }
+  }
+
+  /// The device's connections end and no new one comes about for a while, as when it is switched off.
+  private func leave() {
+    let owner = chance.pick(run.devices).number + 1
+    for link in run.network.links(of: owner) {
+      link.client.breakDown()
+      if chance.percent(70) { link.server.breakDown() }
+    }
+    run.network.cutOff(owner)
+    world.after(chance.time(.seconds(1), .seconds(100))) { [self] in run.network.rejoin(owner) }
+  }
+
+  private func kill(silently: Bool) {
+    guard run.server.isUp else { return }
+    run.server.kill(silently: silently)
+    world.after(chance.time(.milliseconds(1), .seconds(15))) { [self] in run.server.start() }
+  }
+
+  private func drain() {
+    guard run.server.isUp else { return }
+    let pause = chance.time(.milliseconds(1), .seconds(10))
+    run.server.drain { [self] in world.after(pause) { [self] in run.server.start() } }
+  }
+
+  private func storm(_ fault: Fault) {
+    var weather = run.swarm.weather
+    switch fault {
+    case .storeFails: weather.failing = chance.within(1...100)
+    case .storeLosesAnswers: weather.losingAnswers = chance.within(1...60)
+    default:
+      weather.writeMost = chance.time(.milliseconds(100), .seconds(4))
+      weather.readMost = chance.time(.milliseconds(50), .seconds(2))
+    }
+    run.server.weather = weather
+    run.server.applyWeather()
+    world.after(chance.time(.milliseconds(100), .seconds(10))) { [self] in
+      run.server.weather = run.isUnsafe ? run.swarm.weather : StoreWeather()
+      run.server.applyWeather()
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import Testing
+
+@testable import Simulator
+
+@Suite struct SimulationTests {
+  @Test(arguments: 1...20)
+  func theSeedKeepsToTheContract(_ seed: Int) {
+    let outcome = Simulator.run(seed: UInt64(seed))
+    #expect(outcome.failures == [], "\(outcome.summary)")
+  }
+
+  @Test(arguments: RegressionSeeds.all)
+  func aSeedThatOnceFailedKeepsToTheContract(_ seed: UInt64) {
+    let outcome = Simulator.run(seed: seed)
+    #expect(outcome.failures == [], "\(outcome.summary)")
+  }
+
+  @Test(arguments: Canary.allCases)
+  func theCanaryIsCaught(_ canary: Canary) {
+    let caught = (1...60).first { !Simulator.run(seed: UInt64($0), canary: canary).failures.isEmpty }
+    #expect(caught != nil)
+  }
+
+  @Test func oneMessageWithoutFaultsArrivesOnce() {
+    var swarm = Swarm.plain
+    swarm.messages = 1
+    let run = Simulation(seed: 7, swarm: swarm)
+    let outcome = run.perform()
+    #expect(outcome.failures == [])
+    #expect(outcome.sent == 1)
+    #expect(outcome.acked == 1)
+    #expect(outcome.taken == 1)
+  }
+
+  @Test func twoProcessesGiveOneHash() throws {
+    let first = try Program.simulate(["--seeds", "3...6", "--json"])
+    let second = try Program.simulate(["--seeds", "3...6", "--json"])
+    #expect(first.code == 0, "\(first.output)")
+    let hashes = [first, second].map { run in
+      run.output.split(separator: "\n").compactMap { line in
+        line.range(of: "\"hash\":\"").map { line[$0.upperBound...].prefix { $0 != "\"" } }
+      }.sorted()
+    }
+    #expect(hashes[0].count == 4)
+    #expect(hashes[0] == hashes[1])
+    #expect(Set(hashes[0]).count == 4)
+  }
+
+  @Test func aFailingSeedIsShownWithTheWayToReplayIt() throws {
+    let run = try Program.simulate(["--canary", "store-forgets", "--seeds", "1...40"])
+    #expect(run.code == 0, "\(run.output)")
+    #expect(run.output.contains("was caught"))
+    #expect(run.output.contains("replay: simulate --seed"))
+    #expect(run.output.contains("LOST"))
+  }
+
+  @Test func wrongUsageIsSaidSo() throws {
+    #expect(try Program.simulate(["--seeds", "9...1"]).code == 2)
+    #expect(try Program.simulate(["--canary", "parrot"]).code == 2)
+    #expect(try Program.simulate(["--help"]).output.contains("examples:"))
+  }
+}
