@@ -86,7 +86,9 @@ extension SQL {
     .enqueue, .settle, .countEnds, .append, .settleUpstream, .clearOverflow, .insertJournal, .pruneJournal,
     .owners,
   ]
-  static let ofClaims: [SQL] = [.claim, .dropAway, .touch, .release, .lease, .handOver, .insertFanout, .addBadge, .setBadge]
+  static let ofClaims: [SQL] = [
+    .claim, .dropAway, .touch, .release, .lease, .handOver, .insertFanout, .addBadge, .setBadge,
+  ]
   static let ofEdits: [SQL] = [
     .deviceByID, .registrationForUpdate, .seeDevice, .insertDevice, .insertRegistration, .makeAlias,
     .moveAliases,
