@@ -36,7 +36,7 @@ import Stores
 
   private static func ownSeconds() -> Double {
     var usage = rusage()
-    getrusage(__rusage_who(0), &usage)
+    getrusage(0, &usage)
     return Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
       + Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6
   }
