@@ -5,6 +5,7 @@ OUT    ?= ./certs
 SECONDS_PER_FUZZ ?= 20
 FILTER ?=
 RUNS   ?= 20
+KINDS  ?= node,primary,both
 SEED   ?=
 SEEDS  ?= 1...200
 CANARIES := store-forgets device-forgets server-forgets
@@ -12,10 +13,10 @@ CANARIES := store-forgets device-forgets server-forgets
 export NO_COLOR := $(if $(CI),1,$(NO_COLOR))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-rest fmt lint tidy demo bench durability simulate canaries certs docs fuzz tsan asan release clean
+.PHONY: help run test check check-rest fmt lint tidy demo bench durability cluster bench-cluster durability-cluster simulate canaries certs docs fuzz tsan asan release clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Build the server and run it on ./weir-data (DATA=DIR)
 	@dev/deps.sh run
@@ -35,10 +36,10 @@ check-rest: ## The checks beside the tests: format, sanitizers, docs, fuzz, rele
 	@dev/check-rest.sh
 
 fmt: ## Format all Swift files in place
-	swift format -i -r Package.swift Sources Tests Benchmarks Fuzzing
+	swift format -i -r Package.swift Sources Tests Benchmarks Fuzzing Examples
 
 lint: ## Check the format of all Swift files
-	swift format lint --strict -r Package.swift Sources Tests Benchmarks Fuzzing
+	swift format lint --strict -r Package.swift Sources Tests Benchmarks Fuzzing Examples
 
 tidy: ## Check imports, file lengths and other house rules
 	swift build --build-tests
@@ -54,6 +55,7 @@ bench: ## Measure a running server and the cores in a release build (BENCH='--sm
 	swift build -c release --product weir
 	swift build -c release --product stream-bench
 	swift build -c release --product weir-bench
+	swift build -c release --product device-memory
 	.build/release/stream-bench $(BENCH)
 	.build/release/stream-bench --http $(BENCH)
 	.build/release/weir-bench $(BENCH)
@@ -66,13 +68,30 @@ simulate: ## Run seeds of the whole system on a virtual clock, each twice (SEEDS
 canaries: ## Run the simulator with deliberate faults, which it must catch
 	@dev/deps.sh run
 	swift build -c release --product simulate
-	@for canary in $(CANARIES); do .build/release/simulate --once --canary $$canary --seeds 1...60 || exit 1; done
+	@for canary in $(CANARIES); do .build/release/simulate --once --canary $$canary --seeds 1...100 || exit 1; done
 
 durability: ## Kill the server with SIGKILL at random points under load and compare both ends (RUNS=20)
 	@dev/deps.sh run
 	swift build -c release --product weir
 	swift build -c release --product kill-run
 	.build/release/kill-run --runs $(RUNS)
+
+durability-cluster: ## The same with three nodes on three databases: a node, the primary, or both are killed (RUNS=20, KINDS=node,primary,both)
+	@dev/deps.sh test
+	swift build -c release --product weir
+	swift build -c release --product kill-run
+	.build/release/kill-run --cluster --kinds $(KINDS) --runs $(RUNS)
+
+bench-cluster: ## Measure nodes on three databases beside SQLite (BENCH='--smoke' for one short round)
+	@dev/deps.sh test
+	swift build -c release --product weir
+	swift build -c release --product cluster-bench
+	.build/release/cluster-bench $(BENCH)
+
+cluster: ## Run three databases and three nodes on loopback until Ctrl-C
+	@dev/deps.sh test
+	swift build -c release --product weir
+	dev/cluster-demo.sh .build/release/weir $(or $(TMPDIR),/tmp)/weir-cluster
 
 certs: ## Make a development CA and a server certificate in ./certs (OUT=DIR)
 	@dev/deps.sh run

@@ -35,6 +35,7 @@ let package = Package(
     .library(name: "ConnectionServer", targets: ["ConnectionServer"]),
     .library(name: "StreamClient", targets: ["StreamClient"]),
     .library(name: "DeviceRuntime", targets: ["DeviceRuntime"]),
+    .library(name: "DesktopNotifications", targets: ["DesktopNotifications"]),
     .library(name: "TestKit", targets: ["TestKit"]),
     .executable(name: "weir", targets: ["weir"]),
   ],
@@ -49,22 +50,33 @@ let package = Package(
     .systemLibrary(name: "CZ", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .systemLibrary(name: "CPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+    .systemLibrary(name: "CDBus", pkgConfig: "dbus-1", providers: [.apt(["libdbus-1-dev"])]),
     .systemLibrary(name: "CLinux"),
 
     // Basics and seams
     library("Bytes"),
     library("Seams"),
+    // What browsers are served, as bytes within the program.
+    .target(
+      name: "WebAssets",
+      resources: [
+        .embedInCode("Files/weir.js"), .embedInCode("Files/demo.html"), .embedInCode("Files/demo.js"),
+        .embedInCode("Files/demo.css"), .embedInCode("Files/demo.svg"),
+      ], swiftSettings: strict),
 
     // Cores: bytes and values in, bytes and actions out
     library("JSONCore", ["Bytes"]),
     library("XMLCore", ["Bytes", "CXML2"]),
     library("XMPPCore", ["XMLCore", "Bytes", "Seams"]),
     library("HTTPCore", ["Bytes", "Seams", "CHTTPParser", "CNghttp2", "CZ"]),
+    library("WebSocketCore", ["HTTPCore", "Bytes", "Seams"]),
     library("TLSCore", ["Bytes", "COpenSSL"]),
     library("PushModel", ["JSONCore", "Bytes", "Seams"]),
     library("DeliveryCore", ["PushModel", "Bytes", "Seams"]),
     library("PushXMPP", ["XMPPCore", "PushModel", "XMLCore", "JSONCore", "Bytes"]),
     library("PushHTTP", ["HTTPCore", "PushModel", "JSONCore", "Bytes", "Seams"]),
+
+    library("NotificationCore", ["JSONCore", "Bytes", "Seams"]),
 
     // Ports
     library("Stores", ["PushModel", "Bytes", "Seams"]),
@@ -81,16 +93,19 @@ let package = Package(
     library(
       "Connections",
       [
-        "EventLoops", "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore", "PushXMPP",
-        "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
+        "EventLoops", "Telemetry", "TLSCore", "HTTPCore", "WebSocketCore", "XMPPCore", "XMLCore",
+        "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
 
     // Products
     library(
       "ConnectionServer",
       [
-        "Connections", "StorePostgres", "StoreSQLite", "Stores", "EventLoops", "Telemetry", "TLSCore", "HTTPCore",
-        "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP", "PushModel", "DeliveryCore", "JSONCore", "Bytes",
+        "Connections", "StorePostgres", "StoreSQLite", "Stores", "EventLoops", "Telemetry", "TLSCore",
+        "HTTPCore",
+        "WebSocketCore", "WebAssets", "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP", "PushModel",
+        "DeliveryCore",
+        "JSONCore", "Bytes",
         "Seams", "CLinux",
       ]),
     library(
@@ -99,18 +114,33 @@ let package = Package(
         "Connections", "EventLoops", "Telemetry", "TLSCore", "XMPPCore", "XMLCore", "PushXMPP",
         "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams", "CCurl",
       ]),
+    library("AppStorage", ["NotificationCore", "JSONCore", "Bytes", "Seams", "CSQLite"]),
+    library("Downloads", ["NotificationCore", "Bytes", "Seams", "CCurl"]),
     library(
       "DeviceRuntime",
       [
-        "Connections", "EventLoops", "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore",
+        "NotificationCore", "AppStorage", "Downloads", "Connections", "EventLoops", "Telemetry", "TLSCore",
+        "HTTPCore", "XMPPCore", "XMLCore",
         "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
+      ]),
+    library(
+      "DesktopNotifications", ["DeviceRuntime", "NotificationCore", "Bytes", "Seams", "CDBus"]),
+
+    // Lean streams, and load tests made of them
+    library(
+      "LoadGenerator",
+      [
+        "Connections", "EventLoops", "Telemetry", "TLSCore", "XMPPCore", "XMLCore", "PushXMPP",
+        "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
 
     // Programs
     library(
       "WeirCommand",
       [
-        "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops",
+        "ConnectionServer", "StreamClient", "DeviceRuntime", "DesktopNotifications", "NotificationCore",
+        "LoadGenerator",
+        "Connections", "EventLoops",
         "Telemetry", "TLSCore", "HTTPCore", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
     program("weir", ["WeirCommand"]),
@@ -118,8 +148,8 @@ let package = Package(
     program(
       "stream-bench",
       [
-        "Connections", "DeviceRuntime", "EventLoops", "HTTPCore", "JSONCore", "PushModel", "PushXMPP",
-        "StoreSQLite", "Stores", "TLSCore", "Telemetry", "XMLCore", "XMPPCore", "Bytes", "Seams", "CLinux",
+        "LoadGenerator", "Connections", "DeviceRuntime", "EventLoops", "HTTPCore", "JSONCore", "PushModel",
+        "StoreSQLite", "Stores", "TLSCore", "Telemetry", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Stream"),
     program(
       "store-bench",
@@ -127,11 +157,28 @@ let package = Package(
         "StoreConformance", "StorePostgres", "StoreSQLite", "Stores", "PushModel", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Store"),
     program(
+      "device-memory",
+      [
+        "Connections", "DeliveryCore", "DeviceRuntime", "EventLoops", "PushModel", "TLSCore", "Bytes",
+        "CLinux",
+      ], path: "Benchmarks/Device"),
+    program(
+      "cluster-bench",
+      [
+        "TestKit", "LoadGenerator", "DeviceRuntime", "Connections", "EventLoops", "TLSCore", "Telemetry",
+        "Seams",
+        "CLinux",
+      ], path: "Benchmarks/Cluster"),
+    program(
       "kill-run",
       [
         "TestKit", "StreamClient", "DeviceRuntime", "Connections", "DeliveryCore", "EventLoops", "TLSCore",
         "PushModel", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Kill"),
+
+    // Examples
+    program("dating", ["DeviceRuntime", "DesktopNotifications", "StreamClient"], path: "Examples/Dating"),
+    program("reminder", ["DeviceRuntime", "DesktopNotifications"], path: "Examples/Reminder"),
 
     // Beside
     library("StoreConformance", ["Stores", "PushModel", "Bytes", "Seams"]),
@@ -156,8 +203,10 @@ let package = Package(
     tests("XMLCoreTests", ["XMLCore", "Bytes", "Seams", "CXML2"]),
     tests("XMPPCoreTests", ["XMPPCore", "XMLCore", "Bytes", "Seams"]),
     tests("HTTPCoreTests", ["HTTPCore", "Bytes", "Seams", "CNghttp2", "CZ"]),
+    tests("WebSocketCoreTests", ["WebSocketCore", "HTTPCore", "Bytes", "Seams", "COpenSSL"]),
     tests("TLSCoreTests", ["TLSCore", "Bytes", "COpenSSL"]),
     tests("PushModelTests", ["PushModel", "JSONCore", "Bytes", "Seams"]),
+    tests("NotificationCoreTests", ["NotificationCore", "JSONCore", "Bytes", "Seams"]),
     tests("DeliveryCoreTests", ["DeliveryCore", "PushModel", "Bytes", "Seams"]),
     tests(
       "PushXMPPTests", ["PushXMPP", "XMPPCore", "XMLCore", "PushModel", "JSONCore", "Bytes"]),
@@ -169,12 +218,15 @@ let package = Package(
     tests(
       "StoreTests",
       [
-        "StoreConformance", "StorePostgres", "StoreSQLite", "Stores", "TestKit", "PushModel", "Bytes", "Seams",
+        "StoreConformance", "StorePostgres", "StoreSQLite", "Stores", "TestKit", "PushModel", "Bytes",
+        "Seams",
         "CSQLite", "CFaultVFS", "store-crasher",
       ]),
     tests("TelemetryTests", ["Telemetry", "Bytes", "Seams"]),
     tests("EventLoopsTests", ["EventLoops", "Telemetry", "Bytes", "Seams", "CLinux"]),
-    tests("ConnectionsTests", ["Connections", "EventLoops", "TLSCore", "Bytes", "Seams", "CLinux"]),
+    tests(
+      "ConnectionsTests",
+      ["Connections", "EventLoops", "TLSCore", "WebSocketCore", "Bytes", "Seams", "CLinux"]),
     tests(
       "ConnectionServerTests",
       [
@@ -188,15 +240,34 @@ let package = Package(
         "StreamClient", "ConnectionServer", "TestKit", "Connections", "EventLoops", "TLSCore", "HTTPCore",
         "XMPPCore", "XMLCore", "PushXMPP", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
+    program("device-crasher", ["DeviceRuntime"], path: "Tests/DeviceCrasher"),
     tests(
       "DeviceRuntimeTests",
       [
-        "DeviceRuntime", "ConnectionServer", "StreamClient", "TestKit", "Connections", "EventLoops",
+        "device-crasher", "DeviceRuntime", "NotificationCore", "AppStorage", "Downloads", "ConnectionServer",
+        "StreamClient", "TestKit", "Connections", "EventLoops",
         "TLSCore", "XMPPCore", "XMLCore", "PushModel", "DeliveryCore", "JSONCore", "Bytes", "Seams",
       ]),
-    tests("WeirCommandTests", ["WeirCommand", "TestKit", "PushModel", "JSONCore", "Bytes", "Seams"]),
     tests(
-      "IntegrationTests", ["TestKit", "ConnectionServer", "StreamClient", "DeviceRuntime", "JSONCore", "weir"]),
+      "DesktopNotificationsTests",
+      [
+        "DesktopNotifications", "DeviceRuntime", "NotificationCore", "StreamClient", "TestKit", "Bytes",
+        "Seams",
+      ]),
+    tests("LoadGeneratorTests", ["LoadGenerator", "Seams"]),
+    tests(
+      "WeirCommandTests",
+      [
+        "WeirCommand", "LoadGenerator", "StreamClient", "Telemetry", "TestKit", "PushModel", "JSONCore",
+        "Bytes", "Seams",
+      ]),
+    tests(
+      "IntegrationTests",
+      [
+        "TestKit", "ConnectionServer", "StreamClient", "DeviceRuntime", "Connections", "EventLoops",
+        "WebSocketCore", "JSONCore", "Bytes", "Seams", "weir",
+      ]),
+    tests("ExamplesTests", ["TestKit", "weir", "dating", "reminder"]),
     tests(
       "SimulatorTests",
       ["Simulator", "simulate", "ConnectionServer", "Stores", "PushModel", "DeliveryCore", "Bytes", "Seams"]),

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The checks beside the tests. Each step says its name and time; the first that fails ends the run.
+# The checks beside the tests. Each step says its name and time; the first that fails, or takes over 15 minutes, ends
+# the run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -7,8 +8,9 @@ step() {
   local name=$1 begin=$SECONDS
   shift
   printf '== %s\n' "$name"
-  "$@" || {
+  timeout --kill-after=10 900 "$@" || {
     local code=$?
+    [ "$code" != 124 ] || printf '== %s did not end within 900 s\n' "$name" >&2
     printf '== %s FAILED (exit %s)\n' "$name" "$code" >&2
     exit 1
   }

@@ -5,8 +5,12 @@
 #   dev/deps.sh test   that, and what the tests need
 set -euo pipefail
 
-run_packages=(libuv1-dev libssl-dev libxml2-dev libhttp-parser-dev libnghttp2-dev zlib1g-dev libcurl4-openssl-dev libsqlite3-dev libpq-dev pkg-config)
-test_packages=(python3 python3-venv openssl ca-certificates git curl nghttp2-client wrk postgresql)
+run_packages=(libuv1-dev libssl-dev libxml2-dev libhttp-parser-dev libnghttp2-dev zlib1g-dev libcurl4-openssl-dev
+  libsqlite3-dev libpq-dev libdbus-1-dev pkg-config)
+# The last two lines: a desktop for the tests of notifications, and a cluster of databases.
+test_packages=(python3 python3-venv openssl ca-certificates git curl nghttp2-client wrk chromium
+  dunst xvfb xdotool dbus imagemagick fonts-dejavu-core
+  postgresql patroni etcd-server etcd-client python3-etcd python3-psycopg2)
 
 die() {
   printf 'deps: %s\n' "$*" >&2

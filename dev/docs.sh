@@ -10,7 +10,7 @@ rm -rf .build/docs .build/docs-symbols
 mkdir -p .build/docs .build/docs-symbols
 swift package dump-symbol-graph --skip-synthesized-members --minimum-access-level public >/dev/null
 graphs=$(find -L .build -maxdepth 3 -type d -name symbolgraph -not -path '.build/tsan/*' -not -path '.build/asan/*' | head -n 1)
-for product in ConnectionServer StreamClient DeviceRuntime TestKit; do
+for product in ConnectionServer StreamClient DeviceRuntime DesktopNotifications TestKit; do
   mkdir -p ".build/docs-symbols/$product"
   # Extensions of other modules sit in files named Product@Other.
   find "$graphs" -name "$product.symbols.json" -exec cp {} ".build/docs-symbols/$product/" \;

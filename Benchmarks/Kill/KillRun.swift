@@ -16,6 +16,8 @@ import TestKit
 /// rate over two streams, devices ack, the server is killed once or more and restarted on its data, everybody
 /// reconnects; at the end the ledger of both ends is compared. Exit code 1 when a message that was acked is
 /// missing, or an app was shown one twice.
+///
+/// `kill-run --cluster [--kinds node,primary,both,…]`: the same with three nodes on three databases, see ``ClusterRun``.
 @main
 struct KillRun {
   /// The command under test.
@@ -27,7 +29,21 @@ struct KillRun {
     var rate = 6_000
     var devices = 100
     var seed = UInt64.random(in: 1...9_999)
+    var kinds: [ClusterRun.Kind] = [.node, .primary, .both]
     var words = CommandLine.arguments.dropFirst()
+    let isCluster = words.first == "--cluster"
+    if isCluster {
+      words.removeFirst()
+      (rate, devices) = (5_000, 300)
+      if words.first == "--kinds" {
+        words.removeFirst()
+        kinds = (words.popFirst() ?? "").split(separator: ",").compactMap { .init(rawValue: String($0)) }
+        guard !kinds.isEmpty else {
+          print("kill-run: the kinds are", ClusterRun.Kind.allCases.map(\.rawValue).joined(separator: ", "))
+          exit(2)
+        }
+      }
+    }
     while let word = words.popFirst(), let value = words.popFirst().flatMap({ Int($0) }) {
       switch word {
       case "--runs": runs = value
@@ -42,6 +58,15 @@ struct KillRun {
     print("seed \(seed)")
     var chance = SeededChance(seed: seed)
     var bad = 0
+    if isCluster {
+      do {
+        bad = try await overCluster(runs, kinds, rate: rate, devices: devices, &chance)
+      } catch {
+        print("FAILED: \(error)")
+        bad = runs
+      }
+      end(runs, bad)
+    }
     for run in 1...runs {
       do {
         let (ledger, figures) = try await Run(
@@ -61,7 +86,39 @@ struct KillRun {
         print("run \(run): FAILED: \(error)")
       }
     }
+    end(runs, bad)
+  }
+
+  private static func end(_ runs: Int, _ bad: Int) -> Never {
     print(bad == 0 ? "all \(runs) runs are clean" : "\(bad) of \(runs) runs are not clean")
     exit(bad == 0 ? 0 : 1)
+  }
+
+  /// - Returns: How many runs were not clean.
+  private static func overCluster(
+    _ runs: Int, _ kinds: [ClusterRun.Kind], rate: Int, devices: Int, _ chance: inout SeededChance
+  ) async throws -> Int {
+    let cluster = try await ClusterRun.start(devices: devices, rate: rate)
+    var bad = 0
+    for run in 1...runs {
+      let kind = kinds[(run - 1) % kinds.count]
+      let (ledger, figures) = try await cluster.perform(kind, run: run, &chance)
+      // Everybody has to have service again within these times.
+      let isLate =
+        (figures.served ?? .seconds(1_000)) > .seconds(25)
+        || (kind == .node && (figures.devicesBack ?? .seconds(1_000)) > .seconds(5))
+      let isGood = ledger.isClean && !isLate
+      if !isGood { bad += 1 }
+      print(
+        "run \(run), \(kind.rawValue): \(isGood ? "clean" : ledger.isClean ? "LATE" : "BAD"): "
+          + "sent \(ledger.sent), \(figures.rate)/s before, acked \(ledger.acked.count), "
+          + "acked and lost \(ledger.lost.count), shown twice \(ledger.doubled.count), "
+          + "repeats hidden by devices \(ledger.hidden), failed \(ledger.failed.count), open \(ledger.open); "
+          + "streams back after \(figures.devicesBack?.tenths ?? "-") s, "
+          + "all devices served after \(figures.served?.tenths ?? "?") s")
+      for (number, why) in ledger.failed.prefix(3) { print("  message \(number): \(why)") }
+    }
+    try await cluster.stop()
+    return bad
   }
 }

@@ -56,6 +56,9 @@ struct FanoutBench {
     )
     var isOver = false
     while !isOver {
+      guard ContinuousClock.now - begun < .seconds(300) else {
+        throw BenchFault("the message to the topic is not handed out after 300 s")
+      }
       try await pause(0.02)
       isOver = try await isFannedOut(server, generator)
     }

@@ -2,7 +2,7 @@ import Bytes
 import DeviceRuntime
 import EventLoops
 import Foundation
-import PushXMPP
+import LoadGenerator
 import Seams
 import Synchronization
 import TLSCore
@@ -15,7 +15,6 @@ final class Generator: @unchecked Sendable {
   let loop: EventLoop
   private let context: TLSContext
   private let scratch = LeanStream.Scratch()
-  private let stanzas = PushStanzas()
   private var devices: [LeanStream] = []
   private var senders: [Sender] = []
   /// Part of message ids, so that no shape repeats those of the one before.
@@ -48,6 +47,10 @@ final class Generator: @unchecked Sendable {
     try loop.start()
   }
 
+  private func server(_ port: UInt16) -> LeanServer {
+    LeanServer(host: "127.0.0.1", port: port, name: "localhost", context: context)
+  }
+
   func connectDevices(_ credentials: [Device.Credentials], port: UInt16) async throws {
     for start in stride(from: 0, to: credentials.count, by: 50) {
       let some = Array(credentials[start..<min(start + 50, credentials.count)])
@@ -60,8 +63,8 @@ final class Generator: @unchecked Sendable {
 
   private func add(_ device: Device.Credentials, _ port: UInt16) {
     let stream = LeanStream(
-      identity: device.deviceID, password: device.deviceSecret, port: port, context: context,
-      scratch: scratch, on: loop)
+      identity: device.deviceID, password: device.deviceSecret, server: server(port), scratch: scratch,
+      on: loop)
     stream.ready = { [self] _ in ready.wrappingAdd(1, ordering: .relaxed) }
     stream.failed = { [self] why in trouble.withLock { $0 = $0 ?? "a device: \(why)" } }
     var output = ByteWriter(capacity: 256)
@@ -85,7 +88,7 @@ final class Generator: @unchecked Sendable {
       shape += 1
       for number in 0..<count {
         let stream = LeanStream(
-          identity: identity, password: key, port: port, context: context, scratch: scratch, on: loop)
+          identity: identity, password: key, server: server(port), scratch: scratch, on: loop)
         let sender = Sender(stream, number: number)
         stream.ready = { [self] _ in ready.wrappingAdd(1, ordering: .relaxed) }
         stream.failed = { [self] why in trouble.withLock { $0 = $0 ?? "a sender: \(why)" } }
@@ -161,7 +164,7 @@ final class Generator: @unchecked Sendable {
     let acked = Mutex<(sent: Int64, taken: Duration?)>((0, nil))
     let stream = try await loop.perform { [self] in
       let stream = LeanStream(
-        identity: identity, password: key, port: port, context: context, scratch: scratch, on: loop)
+        identity: identity, password: key, server: server(port), scratch: scratch, on: loop)
       stream.failed = { [self] why in trouble.withLock { $0 = $0 ?? "the topic's sender: \(why)" } }
       stream.received = { [self] _, json in
         guard Lean.isAck(json) else { return stream.failed(String(decoding: json, as: UTF8.self)) }

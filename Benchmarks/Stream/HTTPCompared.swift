@@ -160,7 +160,8 @@ struct HTTPCompared {
     process.standardError = FileHandle.nullDevice
     try process.run()
     defer {
-      process.terminate()
+      // It has nothing to lose, and in this mode it does not always heed a milder signal.
+      kill(process.processIdentifier, SIGKILL)
       process.waitUntilExit()
     }
     for _ in 0..<100 where !FileManager.default.fileExists(atPath: directory + "/pid") { usleep(20_000) }

@@ -82,9 +82,16 @@ final class ServerUnderTest {
   }
 
   /// Ends the process and keeps the data.
+  ///
+  /// A server that does not end is a fault, which must not hold up whoever measures: it is killed, and the program ends.
   func end() {
     process.terminate()
-    process.waitUntilExit()
+    let deadline = ContinuousClock.now + .seconds(60)
+    while process.isRunning, ContinuousClock.now < deadline { usleep(5_000) }
+    guard process.isRunning else { return }
+    kill(process.processIdentifier, SIGKILL)
+    print("stream-bench: weir serve did not end within 60 s of SIGTERM")
+    exit(1)
   }
 
   func stop() {

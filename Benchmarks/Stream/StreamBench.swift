@@ -49,6 +49,7 @@ struct StreamBench {
     }
     if isSmoke {
       try await throughput(devices: 20, shapes: [(2, 10)], seconds: 0.5)
+      try deviceMemory(devices: 20)
       try await FanoutBench(loops: loops, weir: weir, subscribers: 500, connected: 20, seconds: 0.3).run()
       return
     }
@@ -71,6 +72,7 @@ struct StreamBench {
       ).run()
     }
     if only == nil || only == "memory" { try await memory() }
+    if only == nil || only == "devices" { try deviceMemory(devices: 1_000) }
   }
 
   private func throughput(devices count: Int, shapes: [(Int, Int)], seconds: Double) async throws {
@@ -125,6 +127,44 @@ struct StreamBench {
     }
   }
 
+  /// Memory on the devices' side, each measured in a process of its own.
+  private func deviceMemory(devices count: Int) throws {
+    let server = try ServerUnderTest(loops: loops, weir: weir)
+    defer { server.stop() }
+    print("\ndevices                                     resident KiB   KiB a device")
+    func measure(_ what: String, _ count: Int) throws -> (before: Int, after: Int) {
+      let folder = NSTemporaryDirectory() + "weir-device-memory-\(getpid())"
+      defer { try? FileManager.default.removeItem(atPath: folder) }
+      let process = Process()
+      process.executableURL = URL(
+        fileURLWithPath: weir.replacingOccurrences(of: "/weir", with: "/device-memory"))
+      process.arguments = [
+        what, "\(count)", folder, "\(server.xmpp)", "\(server.https)", server.credentials,
+      ]
+      let output = Pipe()
+      process.standardOutput = output
+      try process.run()
+      let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+      process.waitUntilExit()
+      let figures = text.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
+      guard process.terminationStatus == 0, figures.count == 2 else {
+        throw DeviceMemoryFailure(description: "device-memory \(what) failed: \(text)")
+      }
+      return (figures[0], figures[1])
+    }
+    let app = try measure("app", 1)
+    print(pad("an app's process, idle", 40), pad("\(app.after)", 16))
+    for (what, title, number) in [
+      ("objects", "Device objects in one process", min(count, 100)),
+      ("engines", "devices on one loop", count),
+    ] {
+      let figures = try measure(what, number)
+      let each = Double(figures.after - figures.before) / Double(number)
+      print(
+        pad("\(number) \(title)", 40), pad("\(figures.after)", 16), pad(String(format: "%.1f", each), 14))
+    }
+  }
+
   private func register(_ count: Int, at server: ServerUnderTest) async throws -> [Device.Credentials] {
     let registrar = try DeviceRegistrar(
       port: server.https, project: "demo", apiKey: try server.key("api-key"),
@@ -147,4 +187,9 @@ struct StreamBench {
   private func pad(_ text: String, _ width: Int) -> String {
     String(repeating: " ", count: max(0, width - text.count)) + text
   }
+}
+
+/// The program that measures devices did not do what it should.
+struct DeviceMemoryFailure: Error, CustomStringConvertible {
+  let description: String
 }

@@ -89,8 +89,12 @@ public final class ConnectionServer: Sendable {
     _ tuning: ShardTuning, _ log: Log
   ) async throws -> ConnectionServer {
     let store = opened.store
+    // Expiry, and which of two messages is the newer one, are the same for all nodes.
+    let ahead = opened.bus?.clockAhead ?? .zero
+    let time = (time as? SteadyTime)?.restarted(ahead: ahead) ?? time
     let ready = try await StartUp.prepare(
-      configuration, store: store, limits: limits, tuning: tuning, time: time, log: log)
+      configuration, store: store, limits: limits, tuning: tuning, time: time, log: log,
+      isShared: opened.bus != nil)
     let count = configuration.loops > 0 ? configuration.loops : max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
     let loops = (0..<count).map { EventLoop(name: "weir-\($0)", time: time) }
     let core = ServerCore(
@@ -111,7 +115,7 @@ public final class ConnectionServer: Sendable {
         senderID: project.sender.value, credentials: ready.credentials.directory)
       let server = ConnectionServer(
         addresses: addresses, context: context, loops: loops, tls: tls,
-        keeping: Task { await Housekeeping(context: context).run() })
+        keeping: Task { await core.keepHouse() })
       ending.action = { [weak server] in Task { await server?.stop() } }
       log.info(
         "The server is ready",

@@ -2,6 +2,7 @@ import EventLoops
 import Seams
 import Stores
 import Telemetry
+import WebSocketCore
 
 /// The end of a server, in order: announce, answer, close streams, close the store, stop the loops.
 struct Drain: Sendable {
@@ -36,6 +37,7 @@ struct Drain: Sendable {
     _ = await context.gather { shard in
       for connection in shard.worker.map({ Array($0.connections.values) }) ?? [] { connection.close() }
       for connection in shard.worker.map({ Array($0.httpConnections.values) }) ?? [] { connection.close() }
+      for connection in shard.worker.map({ Array($0.echoes.values) }) ?? [] { connection.close(.goingAway) }
     }
     // What closing the streams made of their messages is written too.
     for _ in 0..<250 {

@@ -24,10 +24,13 @@ struct Listeners: Sendable {
     let configuration = context.configuration
     let hosts = Self.addresses(of: configuration.host)
     let xmpp = try await openXMPP(hosts, configuration.xmppPort)
-    let https = try await openHTTP(hosts, configuration.httpsPort, FrontDoor(context: context), workers)
+    let front = FrontDoor(context: context)
+    let https = try await openHTTP(
+      hosts, configuration.httpsPort, WebDoor(context: context, front: front), workers)
     let adminPort = try await openAdmin(
       Self.addresses(of: "localhost"), configuration.adminPort,
-      AsyncHTTPHandler { await admin.answer(APIRequest($0)).http })
+      WebDoor(
+        context: context, admin: AsyncHTTPHandler { await admin.answer(APIRequest($0)).http }, front: front))
     return Ports(xmpp: xmpp, https: https, admin: adminPort)
   }
 
@@ -82,8 +85,10 @@ struct Listeners: Sendable {
     var port = wanted
     for (order, host) in hosts.enumerated() {
       do {
+        // Sockets that share a port would share it with another server too: an exclusive one finds that out.
+        if port != 0 { _ = try Self.listen(host, port, name: name, isShared: false) }
         for worker in workers {
-          let socket = try Self.listen(host, port, name: name)
+          let socket = try Self.listen(host, port, name: name, isShared: name != "admin")
           port = Int(socket.port)
           let log = context.log
           try await worker.loop.perform {
@@ -100,12 +105,14 @@ struct Listeners: Sendable {
     return port
   }
 
-  private static func listen(_ host: String, _ port: Int, name: String) throws -> ListeningSocket {
+  private static func listen(
+    _ host: String, _ port: Int, name: String, isShared: Bool
+  ) throws -> ListeningSocket {
     guard let number = UInt16(exactly: port) else {
       throw ServerFault("The \(name) port \(port) is no port number: use 0 to 65535.")
     }
     do {
-      return try ListeningSocket(host: host, port: number, isShared: name != "admin")
+      return try ListeningSocket(host: host, port: number, isShared: isShared)
     } catch {
       throw ServerFault(
         "Cannot listen on \(host) port \(port) for \(name): \(error). Choose another with --\(name)-port, or 0 for a free one."

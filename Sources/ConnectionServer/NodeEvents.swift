@@ -33,6 +33,8 @@ extension ServerContext {
       }
       Task {
         await reloadAccounts()
+        // When the store was away, the other nodes need a moment to say that they live.
+        try? await time.sleep(for: .seconds(2))
         await lookForWork()
       }
     }
@@ -71,7 +73,9 @@ extension ServerContext {
 extension Shard {
   /// Another node stored messages for devices that were connected here.
   func woken(_ devices: [DeviceNumber]) {
-    for device in devices { if let slot = self.devices[device] { fellBehind(slot) } }
+    var found: [DeviceSlot] = []
+    for device in devices { if let slot = self.devices[device] { found.append(slot) } }
+    fellBehind(found)
   }
 
   /// Another node has the device's stream now.

@@ -6,7 +6,12 @@ public struct ServerConfiguration: Sendable {
   public var dataDirectory = "./weir-data"
   /// URL of a PostgreSQL that any number of servers share, `postgres://…`; nil keeps everything in an embedded SQLite
   /// in the data directory.
-  public var store: String?
+  public var store: String? {
+    get { stores.first }
+    set { stores = newValue.map { [$0] } ?? [] }
+  }
+  /// Several of these, over which devices are spread; always the same ones in the same order.
+  public var stores: [String] = []
   /// Address or name the listeners bind.
   ///
   /// `localhost` binds 127.0.0.1 and, where there is one, ::1.
@@ -39,7 +44,13 @@ public struct ServerConfiguration: Sendable {
   public var logJSON = false
   /// A certificate chain and key to serve instead of the development ones, PEM paths.
   public var certificate: (chain: String, key: String)?
-  /// Accepts any bearer token, for tests of senders.
+  /// Origins of pages that may open WebSockets here, beside the server's own: `https://app.example.org`.
+  ///
+  /// `*` is any.
+  public var webOrigins: Set<String> = []
+  /// Where clients on WebSockets are told to go when the server drains: a `wss` URI.
+  public var seeOtherURI: String?
+  /// Accepts any bearer token and opens a WebSocket at `/echo`, for tests of senders and of the protocol.
   ///
   /// Never where somebody else can connect.
   public var acceptsAnyBearer = false

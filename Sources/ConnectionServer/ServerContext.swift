@@ -24,6 +24,8 @@ final class ServerContext: Sendable {
   let shardCount: Int
   let post: any ShardPost
   let loginGuard: LoginGuard
+  /// How far the time in numbers of messages is ahead of the clock: see ``NumberFloor``.
+  let numbersAhead: Duration
   let faults = Faults()
   /// Opens when the server has ended.
   let ended = Gate()
@@ -34,8 +36,9 @@ final class ServerContext: Sendable {
     configuration: ServerConfiguration, limits: Limits, tuning: ShardTuning, store: any Store,
     accounts: AccountDirectory, keys: MessageKeys, credentials: Credentials, time: any TimeSource,
     metrics: Metrics, log: Log, shardCount: Int, post: any ShardPost,
-    bus: (any NodeBus)? = nil
+    bus: (any NodeBus)? = nil, numbersAhead: Duration = .zero
   ) {
+    self.numbersAhead = numbersAhead
     self.configuration = configuration
     self.limits = limits
     self.tuning = tuning

@@ -7,7 +7,9 @@ package import Seams
 package import Stores
 package import Telemetry
 
-/// A server put together on the loops it is given: accounts, shards, mailboxes. No thread, file or listener.
+/// A server put together on the loops it is given: accounts, shards, mailboxes.
+///
+/// No thread, file or listener.
 ///
 /// ``ConnectionServer`` puts it on threads behind sockets, a simulator on a virtual clock behind a virtual network.
 package final class ServerCore: Sendable {
@@ -24,7 +26,8 @@ package final class ServerCore: Sendable {
     context = ServerContext(
       configuration: configuration, limits: limits, tuning: tuning, store: ready.store,
       accounts: ready.accounts, keys: ready.keys, credentials: ready.credentials, time: time,
-      metrics: Metrics(), log: log, shardCount: loops.count, post: mailboxes, bus: bus)
+      metrics: Metrics(), log: log, shardCount: loops.count, post: mailboxes, bus: bus,
+      numbersAhead: ready.numbersAhead)
   }
 
   /// Puts a shard on every loop.
@@ -52,6 +55,17 @@ package final class ServerCore: Sendable {
     }
     let fanouts = ready.fanouts
     mailboxes.post(.perform { $0.resumeFanouts(fanouts) }, to: 0)
+  }
+}
+
+extension ServerCore {
+  /// What is done now and then, until the task is cancelled.
+  /// - Parameter pause: Between two sweeps.
+  package func keepHouse(every pause: Duration = .seconds(1)) async {
+    await withTaskGroup(of: Void.self) { group in
+      if context.bus == nil { group.addTask { [context] in await NumberFloor.keep(context) } }
+      group.addTask { [context] in await Housekeeping(context: context, sweepEvery: pause).run() }
+    }
   }
 }
 
@@ -106,14 +120,11 @@ extension ServerCore {
     return core
   }
 
-  /// Serves a connection that was accepted on a loop, without TLS. On that loop.
+  /// Serves a connection that was accepted on a loop, without TLS.
+  ///
+  /// On that loop.
   package func accept(_ stream: any ByteStream, on loop: Int) {
     _ = XMPPConnection(worker: context.workers[loop], channel: Channel(stream))
-  }
-
-  /// Sweeping and pruning, until the task is cancelled.
-  package func keepHouse(every pause: Duration) async {
-    await Housekeeping(context: context, sweepEvery: pause).run()
   }
 
   /// The whole end of a server, in order.
@@ -159,7 +170,9 @@ extension ServerCore {
     }
   }
 
-  /// Counts what is in memory. Not while loops run on threads of their own.
+  /// Counts what is in memory.
+  ///
+  /// Not while loops run on threads of their own.
   package func census() -> Census {
     var census = Census()
     for worker in context.workers {
@@ -196,7 +209,9 @@ extension ServerCore {
     return Array(id.utf8).withUnsafeBytes { context.keys.downstream(sender, $0).hash.hex }
   }
 
-  /// The steps of a message that inspection would show, in the order noted. Not while loops run on threads.
+  /// The steps of a message that inspection would show, in the order noted.
+  ///
+  /// Not while loops run on threads.
   package func history(of id: String) -> [MessageState] {
     let sender = SenderID(context.configuration.senderID)
     let key = Array(id.utf8).withUnsafeBytes { context.keys.downstream(sender, $0) }

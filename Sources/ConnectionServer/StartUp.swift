@@ -15,23 +15,26 @@ struct StartUp: Sendable {
   let credentials: Credentials
   let project: Project
   let sendersWithUpstream: [SenderID]
+  /// How far the time in numbers of messages is ahead of the clock: see ``NumberFloor``.
+  let numbersAhead: Duration
   /// Fan-outs that the last run did not finish.
   let fanouts: [FanoutDesk.Run]
 
   static func prepare(
     _ configuration: ServerConfiguration, store: any Store, limits: Limits, tuning: ShardTuning,
-    time: any TimeSource, log: Log
+    time: any TimeSource, log: Log, isShared: Bool = false
   ) async throws -> StartUp {
     let credentials = try Credentials.loadOrMake(
       in: configuration.dataDirectory + "/credentials", now: time.wall)
     return try await prepare(
-      configuration, credentials, store: store, limits: limits, tuning: tuning, time: time, log: log)
+      configuration, credentials, store: store, limits: limits, tuning: tuning, time: time, log: log,
+      isShared: isShared)
   }
 
   /// The same with credentials that need no files.
   static func prepare(
     _ configuration: ServerConfiguration, _ credentials: Credentials, store: any Store, limits: Limits,
-    tuning: ShardTuning, time: any TimeSource, log: Log
+    tuning: ShardTuning, time: any TimeSource, log: Log, isShared: Bool = false
   ) async throws -> StartUp {
     let now = time.wall
     let accounts = AccountDirectory(
@@ -62,10 +65,12 @@ struct StartUp: Sendable {
     }
     try await remember(store, accounts, limits, tuning, now, log)
     let fanouts = try await unfinishedFanouts(store, accounts, tuning, now, log)
+    // Nodes that share a store go by one clock, and see to it when they join.
+    let numbersAhead = isShared ? .zero : try await NumberFloor.take(from: store, now: now)
     return StartUp(
       store: store, accounts: accounts, keys: MessageKeys(key: hashKey), credentials: credentials,
       project: project, sendersWithUpstream: try await store.sendersWithUpstream(),
-      fanouts: fanouts)
+      numbersAhead: numbersAhead, fanouts: fanouts)
   }
 
   /// Jobs that go on, and the ids of all of late, so that a repeat is known.

@@ -49,8 +49,11 @@ extension Device {
   public struct Configuration: Sendable {
     /// Name or address of the server.
     public var host: String
-    /// Its XMPP port.
+    /// Its XMPP port; its HTTPS port when there is a ``webSocketPath``.
     public var port: Int
+    /// Speaks XMPP over a secure WebSocket (`wss`) at this path, `/xmpp` as a rule, for networks that let nothing
+    /// else pass; nil for XMPP's own port.
+    public var webSocketPath: String?
     /// Which certificates are believed.
     public var trust: Trust
     /// The name the certificate must carry; nil is ``host``.

@@ -42,7 +42,11 @@ extension Device.Configuration {
       throw Device.ConnectError(wasRefused: false, detail: "not a port: \(port)")
     }
     let shared: TLSContext
-    if let context { shared = context } else { shared = try trust.makeContext(protocols: ["xmpp-client"]) }
+    if let context {
+      shared = context
+    } else {
+      shared = try trust.makeContext(protocols: [webSocketPath == nil ? "xmpp-client" : "http/1.1"])
+    }
     var limits = StreamLimits()
     limits.loginWithin = connectTimeout
     limits.keepaliveAfter = keepaliveIdle
@@ -50,6 +54,7 @@ extension Device.Configuration {
     limits.pingAfter = deadAfter * 2 / 3
     return ClientEndpoint(
       host: host, port: port, certificateName: serverName, context: shared,
+      webSocketPath: webSocketPath,
       login: ClientLogin(
         host: "fcm-xmpp.googleapis.com",
         credentials: PlainCredentials(

@@ -28,6 +28,8 @@ public struct DeviceMessage: Sendable, Hashable {
   public var notificationTitle: String?
   /// Its text.
   public var notificationBody: String?
+  /// Where a picture for the notification lies: `fcm_options.image`.
+  public var imageURL: String?
   /// How urgent it is.
   public var priority: Priority
   /// A newer message with the same key takes the place of one that waits.
@@ -66,6 +68,7 @@ public struct DeviceMessage: Sendable, Hashable {
     notificationJSON = message.notification?.text
     notificationTitle = message.notification?["title"]?.string
     notificationBody = message.notification?["body"]?.string
+    imageURL = message.image
     collapseKey = message.collapseKey
     contentAvailable = message.contentAvailable
     mutableContent = message.mutableContent

@@ -121,12 +121,42 @@ public final class DeviceRegistrar: Sendable {
 
   /// Ends a registration: messages to its token are refused from now on.
   public func unregister(_ credentials: Device.Credentials) async throws(Failure) {
-    let login = Base64.encode(Array("\(credentials.deviceID):\(credentials.deviceSecret)".utf8))
     _ = try await send(
       HTTPRequest(
         method: "DELETE",
         target: "/v1/projects/\(escaped(project))/registrations/\(escaped(credentials.token))",
-        fields: ["authorization": "Basic " + login]))
+        fields: ["authorization": login(credentials)]))
+  }
+
+  /// Messages to a topic reach the registration from now on.
+  ///
+  /// - Parameters:
+  ///   - credentials: Of the registration.
+  ///   - topic: Its name, with or without `/topics/`.
+  public func subscribe(_ credentials: Device.Credentials, to topic: String) async throws(Failure) {
+    _ = try await send(
+      HTTPRequest(
+        method: "POST",
+        target: subscriptions(credentials) + "?topic_name=" + escaped(topic),
+        fields: ["authorization": login(credentials)]))
+  }
+
+  /// Messages to a topic no longer reach the registration; harmless when they did not.
+  public func unsubscribe(_ credentials: Device.Credentials, from topic: String) async throws(Failure) {
+    let name = topic.hasPrefix("/topics/") ? String(topic.dropFirst(8)) : topic
+    _ = try await send(
+      HTTPRequest(
+        method: "DELETE",
+        target: subscriptions(credentials) + "/" + escaped(name) + "?allow_missing=true",
+        fields: ["authorization": login(credentials)]))
+  }
+
+  private func subscriptions(_ credentials: Device.Credentials) -> String {
+    "/v1/projects/\(escaped(project))/registrations/\(escaped(credentials.token))/topicSubscriptions"
+  }
+
+  private func login(_ credentials: Device.Credentials) -> String {
+    "Basic " + Base64.encode(Array("\(credentials.deviceID):\(credentials.deviceSecret)".utf8))
   }
 
   private func send(_ request: HTTPRequest) async throws(Failure) -> JSONValue {

@@ -126,6 +126,7 @@ extension TCPListener {
     troubled: @escaping (NetworkFault) -> Void
   ) throws(NetworkFault) {
     guard let loop = loop as? EventLoop else { throw NetworkFault.notSupported(.listen) }
-    try self.init(socket, on: loop, accepted: accepted, troubled: troubled)
+    // With its last argument named, so that it is the other initialiser and not this one again.
+    try self.init(socket, on: loop, accepted: accepted, troubled: troubled, accepting: acceptNext)
   }
 }

@@ -174,6 +174,21 @@ extension ConformanceCase {
       _ = try await stage.store.write(batch, now: stage.now)
       try expectEqual(try await stage.counts(job)?.delivered, 2)
     },
+    .init("a settlement that comes twice takes nothing from another app of the device") { stage in
+      let made = try await stage.crowd("t", 1, ["news"])
+      _ = try await stage.store.register(
+        stage.request("second", device: "t-0", app: "org.example.other"), now: stage.now)
+      try expectEqual(try await stage.change("second", "news"), .changed)
+      let job = try stage.job("/topics/news")
+      try await stage.store.begin(job)
+      _ = try await stage.step(job, max: 1)
+      let first = try await stage.backlog(of: made[0].device)
+      try await stage.settle(first)
+      _ = try await stage.step(job, max: 1)
+      // The answer to the settlement was lost, so it is sent again.
+      try await stage.settle(first)
+      try expectEqual(try await stage.backlog(of: made[0].device).count, 1)
+    },
     .init("only the named app gets a message restricted to it") { stage in
       _ = try await stage.crowd("t", 1, ["news"])
       let other = try await stage.store.register(

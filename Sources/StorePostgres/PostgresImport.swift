@@ -8,11 +8,12 @@ package final class PostgresImport {
   ///
   /// - Throws: ``StoreFault/refused(detail:)`` when something is stored there already.
   package init(_ address: PostgresAddress) throws(StoreFault) {
-    _ = try Opening.open(address, name: "migration", lease: .zero)
+    _ = try Opening.open(address, name: "migration", lease: .zero, place: StorePlace(index: 0, count: 1))
     do throws(PostgresFailure) {
       session = try Session(address, Session.Role(name: "migrate", isPipelined: false))
       try session.execute("DELETE FROM node WHERE name = 'migration'")
       try session.execute("BEGIN")
+      try session.execute("DELETE FROM setting WHERE name = 'store-place'")
       for table in MovedTable.all {
         let rows = try session.ask("SELECT EXISTS (SELECT 1 FROM \(table.name))")
         guard !rows.bool(0, 0) else {
@@ -79,10 +80,13 @@ package final class PostgresImport {
     do throws(PostgresFailure) {
       for table in MovedTable.all {
         guard let identity = table.identity else { continue }
+        // Numbers with a slot count above it.
+        let (sequence, shift) =
+          ["device", "registration"].contains(table.name)
+          ? ("'\(table.name)_number'", 10) : ("pg_get_serial_sequence('\(table.name)', '\(identity)')", 0)
         _ = try session.ask(
           """
-          SELECT setval(pg_get_serial_sequence('\(table.name)', '\(identity)'),
-            (SELECT coalesce(max(\(identity)), 0) + 1 FROM \(table.name)), false)
+          SELECT setval(\(sequence), (SELECT coalesce(max(\(identity)) >> \(shift), 0) + 1 FROM \(table.name)), false)
           """)
       }
       try session.execute("COMMIT")

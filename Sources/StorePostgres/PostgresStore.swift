@@ -2,6 +2,19 @@ import PushModel
 import Seams
 package import Stores
 
+/// Which of several databases one is.
+package struct StorePlace: Sendable, Hashable {
+  /// From 0.
+  package var index: Int
+  package var count: Int
+  package init(index: Int, count: Int) {
+    self.index = index
+    self.count = count
+  }
+  /// As it is kept and shown: counted from 1.
+  var text: String { "\(index + 1)/\(count)" }
+}
+
 /// A ``Store`` in a PostgreSQL that any number of nodes share.
 ///
 /// Each kind of work has a lane: a thread with a connection of its own, so that a scan, a fan-out or a registration never
@@ -15,14 +28,22 @@ package final class PostgresStore: Store {
     package var nodeName: String
     /// How long the node counts as alive without a word.
     package var nodeLease: Duration = .seconds(5)
+    /// Which of how many databases it is, over which devices are spread.
+    package var place: StorePlace
+    /// Numbers of devices and registrations hold the device's slot; false counts from 1, for comparison with other stores.
+    package var numbersHoldSlots = true
 
-    package init(limits: StoreLimits = StoreLimits(), nodeName: String) {
+    package init(
+      limits: StoreLimits = StoreLimits(), nodeName: String, place: StorePlace = .init(index: 0, count: 1)
+    ) {
       self.limits = limits
       self.nodeName = nodeName
+      self.place = place
     }
   }
 
   let limits: StoreLimits
+  let numbersHoldSlots: Bool
   let membership: Membership
   /// The other nodes.
   package let bus: PostgresBus
@@ -58,13 +79,17 @@ package final class PostgresStore: Store {
     _ address: PostgresAddress, options: Options, atEnd: @escaping @Sendable () -> Void = {}
   ) throws(StoreFault) {
     limits = options.limits
+    numbersHoldSlots = options.numbersHoldSlots
     self.atEnd = atEnd
-    let membership = try Opening.open(address, name: options.nodeName, lease: options.nodeLease)
+    let membership = try Opening.open(
+      address, name: options.nodeName, lease: options.nodeLease, place: options.place)
     self.membership = membership
     func lane(
-      _ name: String, _ statements: [SQL], writes: Bool = true, stepwise: Bool = false, groupMax: Int = 256
+      _ name: String, _ statements: [SQL], writes: Bool = true, stepwise: Bool = false, groupMax: Int = 256,
+      settings: [String] = Self.byIndex
     ) -> Lane.Options {
-      var options = Lane.Options(role: Session.Role(name: name, statements: statements))
+      var options = Lane.Options(
+        role: Session.Role(name: name, settings: settings, statements: statements))
       options.writes = writes
       options.isStepwise = stepwise
       options.groupMax = groupMax
@@ -72,7 +97,8 @@ package final class PostgresStore: Store {
     }
     var opened: [Lane] = []
     do throws(StoreFault) {
-      let scans = try Lane(address, lane("store-scan", SQL.ofScans, stepwise: true, groupMax: 1))
+      let scans = try Lane(
+        address, lane("store-scan", SQL.ofScans, stepwise: true, groupMax: 1, settings: []))
       opened.append(scans)
       let claims = try Lane(address, lane("store-claim", SQL.ofClaims))
       opened.append(claims)
@@ -84,43 +110,49 @@ package final class PostgresStore: Store {
       self.scans = scans
       self.claims = claims
       self.bus = bus
-      writes = try Lane(address, lane("store-write", SQL.ofWrites)) {
-        session, devices throws(PostgresFailure) in
-        try Self.tellOwners(of: devices, on: session, bus)
-      }
+      let tell = Self.tellingOwners(bus)
+      writes = try Lane(address, lane("store-write", SQL.ofWrites), afterCommit: tell)
       opened.append(writes)
       edits = try Lane(address, lane("store-edit", SQL.ofEdits, stepwise: true, groupMax: 64))
       opened.append(edits)
-      reads = try Lane(address, lane("store-read", SQL.ofReads, writes: false))
+      reads = try Lane(
+        address, lane("store-read", SQL.ofReads, writes: false, settings: Self.byIndex + Self.rowByRow))
       opened.append(reads)
-      fans = try Lane(address, lane("store-fan", SQL.ofFans, stepwise: true, groupMax: 1)) {
-        session, devices throws(PostgresFailure) in try Self.tellOwners(of: devices, on: session, bus)
-      }
+      fans = try Lane(
+        address, lane("store-fan", SQL.ofFans, stepwise: true, groupMax: 1), afterCommit: tell)
     } catch {
       for lane in opened { lane.close {} }
       throw error
     }
   }
 
+  /// A plan made while a table was small must not read all of it once it has grown.
+  private static let byIndex = ["SET enable_seqscan = off"]
+  /// Each row by the indexes, by a plan that is made once.
+  private static let rowByRow = [
+    "SET enable_hashjoin = off", "SET enable_mergejoin = off", "SET plan_cache_mode = force_generic_plan",
+  ]
+
   /// Wakes the nodes that hold the devices a committed transaction wrote for.
   ///
   /// The owner is read after the commit: read within it, a device that connects meanwhile elsewhere would be told by
   /// nobody, neither by its own read of the backlog nor by this.
-  private static func tellOwners(
-    of devices: Set<Int64>, on session: Session, _ bus: PostgresBus
-  ) throws(PostgresFailure) {
-    var parameters = Parameters()
-    parameters.ints(devices.sorted()) { $0 }
-    parameters.int4(bus.node)
-    try session.send(.owners, parameters)
-    try session.sync()
-    let rows = try session.rows()
-    var elsewhere: [Int: [DeviceNumber]] = [:]
-    for row in 0..<rows.count {
-      elsewhere[Int(rows.int(row, 1)), default: []].append(DeviceNumber(rows.int(row, 0)))
-    }
-    try session.synced()
-    for (node, devices) in elsewhere { bus.send(.wake(devices), to: node) }
+  private static func tellingOwners(_ bus: PostgresBus) -> Lane.AfterCommit {
+    Lane.AfterCommit(
+      send: { session, devices throws(PostgresFailure) in
+        var parameters = Parameters()
+        parameters.ints(devices.sorted()) { $0 }
+        parameters.int4(bus.node)
+        try session.send(.owners, parameters)
+      },
+      take: { session throws(PostgresFailure) in
+        let rows = try session.rows()
+        var elsewhere: [Int: [DeviceNumber]] = [:]
+        for row in 0..<rows.count {
+          elsewhere[Int(rows.int(row, 1)), default: []].append(DeviceNumber(rows.int(row, 0)))
+        }
+        for (node, devices) in elsewhere { bus.send(.wake(devices), to: node) }
+      })
   }
 
   private static func nodes(

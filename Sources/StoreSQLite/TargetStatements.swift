@@ -69,7 +69,8 @@ struct TargetStatements {
 
     subscriberPage = try connection.prepare(
       """
-      SELECT s.registration, r.device, r.token, r.app, r.state FROM subscription s
+      SELECT s.registration, r.device, r.token, r.app, r.state,
+        (SELECT min(f.number) FROM registration f WHERE f.device = r.device) FROM subscription s
       JOIN registration r ON r.number = s.registration
       WHERE s.topic = ? AND s.registration > ? ORDER BY s.registration LIMIT ?
       """)
@@ -78,11 +79,16 @@ struct TargetStatements {
     )
     senderPage = try connection.prepare(
       """
-      SELECT number, device, token, app, state FROM registration
+      SELECT number, device, token, app, state,
+        (SELECT min(f.number) FROM registration f WHERE f.device = r.device) FROM registration r
       WHERE sender = ? AND number > ? ORDER BY number LIMIT ?
       """)
     receiver = try connection.prepare(
-      "SELECT number, device, token, app, state FROM registration WHERE number = ?")
+      """
+      SELECT number, device, token, app, state,
+        (SELECT min(f.number) FROM registration f WHERE f.device = r.device) FROM registration r
+      WHERE number = ?
+      """)
     insertShare = try connection.prepare(
       """
       INSERT OR IGNORE INTO message(\(plainMessageColumns), share, job)

@@ -10,14 +10,17 @@ struct Receiver {
   var token: String
   var app: String
   var isActive: Bool
+  /// The device's first: its share of a fan-out has the number of the job.
+  var isFirst: Bool
 
-  /// Reads `number, device, token, app, state`.
+  /// Reads `number, device, token, app, state`, and the lowest number of the device's registrations.
   init(_ row: Statement) {
     number = RegistrationNumber(row.int(0))
     device = DeviceNumber(row.int(1))
     token = row.text(2)
     app = row.text(3)
     isActive = row.int(4) == 0
+    isFirst = row.int(5) == row.int(0)
   }
 }
 
@@ -202,11 +205,9 @@ extension Writer {
     }
     // It is about to be handed to the stream, so it is no reason for overflow, up to a bound.
     row.live = shelf.held && shelf.looseCount < limits.storedPerConnectedDeviceMax
-    var outcome = try enqueue(row, share: receiver.number, now: now, ended: &slice.ended)
-    if outcome == .duplicate, let spare = spares.popFirst() {
-      row.number = spare
-      outcome = try enqueue(row, share: receiver.number, now: now, ended: &slice.ended)
-    }
+    // A number is used once on a device, also when the row that had it is gone: a settlement may come twice.
+    if !receiver.isFirst, let spare = spares.popFirst() { row.number = spare }
+    let outcome = try enqueue(row, share: receiver.number, now: now, ended: &slice.ended)
     if outcome == .stored, shelf.held, slice.ended.last?.key != key { slice.rows.append(row) }
   }
 

@@ -49,6 +49,9 @@ package protocol NodeBus: AnyObject, Sendable {
   /// This node, 1 to 1023: no other living node has the number.
   var node: Int { get }
 
+  /// How far the clock that all nodes go by was ahead of this machine's when the node joined.
+  var clockAhead: Duration { get }
+
   /// Who is told of events, on a thread of the bus; set once.
   func listen(_ handler: @escaping @Sendable ([BusEvent]) -> Void)
 

@@ -24,13 +24,17 @@ struct MessageEncoder: Sendable {
   private let stanzas = PushStanzas()
   /// Before the number of every id that is made here.
   private let idPrefix: String
+  private let ordersByTarget: Bool
   private var lastID: UInt64 = 0
 
   /// - Parameter idPrefix: Distinct for every encoder of a sender.
-  init(limits: Limits = Limits(), idPrefix: String, form: Form = .stanza) {
+  init(
+    limits: Limits = Limits(), idPrefix: String, form: Form = .stanza, ordersByTarget: Bool = false
+  ) {
     self.form = form
     reader = DownstreamReader(limits: limits)
     self.idPrefix = idPrefix
+    self.ordersByTarget = ordersByTarget
   }
 
   /// 16 hex digits drawn by the system, for ``init(limits:idPrefix:)``.
@@ -59,7 +63,7 @@ struct MessageEncoder: Sendable {
       if form != .stanza { return try request(id, draft) }
       var stanza = ByteWriter(capacity: json.count + json.count / 8 + 128)
       json.bytes.withUnsafeBytes { stanzas.append($0, id: id, to: &stanza) }
-      return EncodedMessage(id: id, stanza: stanza.take())
+      return EncodedMessage(id: id, stanza: stanza.take(), order: order(of: draft))
     case .nack(let refusal, let reply):
       let id = json.bytes.withUnsafeBytes { reply.messageID.string(in: $0) }
       throw SendError(
@@ -69,6 +73,14 @@ struct MessageEncoder: Sendable {
     case .ack:
       throw SendError(code: .invalidMessage, field: "message_type", detail: "an ack is not a message")
     }
+  }
+
+  /// A hash of the target; nil when order does not matter, or the target is a condition.
+  private func order(of draft: DownstreamDraft) -> UInt64? {
+    guard ordersByTarget, let target = draft.reply.from else { return nil }
+    var hasher = Hasher()
+    json.bytes.withUnsafeBytes { bytes in target.withDecoded(in: bytes) { hasher.combine(bytes: $0) } }
+    return UInt64(bitPattern: Int64(hasher.finalize()))
   }
 
   /// The body of a request that says the same.

@@ -61,6 +61,7 @@ package final class SenderEngine: ClientLineDelegate {
   package var messageCount: Int { line.messageCount }
   package var pendingCount: Int { line.pendingCount }
   package var isClosed: Bool { line.isClosed }
+  package var openStreamCount: Int { line.openStreamCount }
 
   package func start() { line.start() }
   package func submit(_ message: EncodedMessage, tag: UInt64) -> SenderMachine.Submission {

@@ -3,8 +3,11 @@ extension StreamClient {
   public struct Configuration: Sendable, CustomStringConvertible {
     /// Name or address of the server.
     public var host: String
-    /// Its XMPP port.
+    /// Its XMPP port; its HTTPS port when there is a ``webSocketPath``.
     public var port: Int
+    /// Speaks XMPP over a secure WebSocket (`wss`) at this path, `/xmpp` as a rule, for networks that let nothing
+    /// else pass; nil for XMPP's own port.
+    public var webSocketPath: String?
     /// The sender id: the numeric project number.
     public var senderID: String
     /// The server key of that sender.
@@ -15,10 +18,22 @@ extension StreamClient {
     public var trust: Trust
     /// The name the certificate must carry; nil is ``host``.
     public var serverName: String?
-    /// Messages written on one stream and not answered: 1 to 100, which is the protocol's number.
+    /// Streams that share the messages: 1 to 1,000.
+    ///
+    /// A message goes to the one with the fewest unanswered; when one is lost, what it had goes to the others.
+    public var streams: Int
+    /// Messages written on one stream and not answered.
+    ///
+    /// 100 is the protocol's number. More is asked of the server; one that does not know of it, or allows less,
+    /// gets that.
     public var window: Int
-    /// Messages in the client's hands at a time, those waiting for the window or a retry included; further
+    /// Whether messages to the same target are sent in the order of their hand-over, each when the one before has
+    /// ended.
+    public var ordersByTarget: Bool
+    /// Messages in the client's hands at a time, those waiting for a window or a retry included; further
     /// ones wait with their callers.
+    ///
+    /// Raised to what the windows of all streams hold.
     public var messagesMax: Int
     /// From writing a message to its ack or nack.
     public var ackTimeout: Duration
@@ -47,7 +62,9 @@ extension StreamClient {
       self.senderID = senderID
       self.serverKey = serverKey
       self.trust = trust
+      streams = 1
       window = 100
+      ordersByTarget = false
       messagesMax = 1_000
       ackTimeout = .seconds(60)
       connectTimeout = .seconds(10)

@@ -7,7 +7,7 @@ extension StreamClient.Configuration {
   /// What the machine behind a client goes by.
   var machineSettings: SenderMachine.Settings {
     SenderMachine.Settings(
-      windowMax: window, messagesMax: max(messagesMax, window), ackTimeout: ackTimeout,
+      streams: streams, windowMax: window, messagesMax: heldMax, ackTimeout: ackTimeout,
       retry: RetryRules(
         triesMax: retry.triesMax, waitMin: retry.waitMin, waitMax: retry.waitMax,
         rateLimitedWaitMin: retry.rateLimitedWaitMin, rateLimitedWaitMax: retry.rateLimitedWaitMax,
@@ -16,6 +16,9 @@ extension StreamClient.Configuration {
       backoff: Backoff.Settings(waitFirst: reconnect.waitFirst, waitMax: reconnect.waitMax),
       reconnects: reconnect.isEnabled, stopsWhenRefused: reconnect.stopsWhenRefused)
   }
+
+  /// Messages in the client's hands at most.
+  var heldMax: Int { max(messagesMax, min(max(1, streams), 1_000) * min(max(1, window), 100_000)) }
 
   /// The server as connections need it.
   ///
@@ -32,7 +35,7 @@ extension StreamClient.Configuration {
     let context: TLSContext
     do throws(TLSFault) {
       var options = TLSClientOptions(trust: trust)
-      options.protocols = ["xmpp-client"]
+      options.protocols = [webSocketPath == nil ? "xmpp-client" : "http/1.1"]
       context = try TLSContext(client: options)
     } catch {
       throw StreamClient.ConnectError(wasRefused: false, detail: error.description)
@@ -44,9 +47,11 @@ extension StreamClient.Configuration {
     limits.pingAfter = deadAfter * 2 / 3
     return ClientEndpoint(
       host: host, port: port, certificateName: serverName, context: context,
+      webSocketPath: webSocketPath,
       login: ClientLogin(
         host: "fcm-xmpp.googleapis.com",
-        credentials: PlainCredentials(authcid: senderID + "@fcm.googleapis.com", password: serverKey)),
+        credentials: PlainCredentials(authcid: senderID + "@fcm.googleapis.com", password: serverKey),
+        window: window > SenderMachine.Settings.windowOfProtocol ? min(window, 100_000) : nil),
       limits: limits, connectTimeout: connectTimeout)
   }
 }

@@ -14,9 +14,10 @@ import Synchronization
 /// await client.close()
 /// ```
 ///
-/// At most ``Configuration/window`` messages are on the way at a time; further sends suspend. A lost stream is
-/// opened again, and what had no answer on it is sent again under its id. When the server drains, another stream
-/// is opened first and the old one is read to its end. Every message handed over ends exactly once: with an
+/// It keeps ``Configuration/streams`` streams open. At most ``Configuration/window`` messages are on the way on
+/// each; further sends suspend. A lost stream is opened again, and what had no answer on it is sent again under its
+/// id, on the others if there are any. When the server drains, another stream is opened first and the old one is
+/// read to its end. Every message handed over ends exactly once: with an
 /// ``Ack`` or a ``SendError``.
 public final class StreamClient: MessageTarget {
   /// As it was made.
@@ -46,7 +47,9 @@ public final class StreamClient: MessageTarget {
     connector: @escaping @Sendable (StreamNumber, ClientLine) -> any ClientConnection
   ) throws(ConnectError) {
     self.configuration = configuration
-    encoder = Mutex(MessageEncoder(idPrefix: MessageEncoder.randomPrefix()))
+    encoder = Mutex(
+      MessageEncoder(
+        idPrefix: MessageEncoder.randomPrefix(), ordersByTarget: configuration.ordersByTarget))
     loop = EventLoop(name: "stream-client")
     commands = Mailbox(on: loop)
     do {
@@ -154,7 +157,7 @@ public final class StreamClient: MessageTarget {
   /// Invalid messages end at once with their fault; the others go on. See ``BulkSend``.
   public func send<Source: AsyncSequence & Sendable>(contentsOf source: Source) -> BulkSend<Source>
   where Source.Element == PushMessage {
-    BulkSend(target: self, source: source, creditMax: 2 * configuration.messagesMax + 512)
+    BulkSend(target: self, source: source, creditMax: 2 * configuration.heldMax + 512)
   }
 
   /// Sends all messages of a sequence, as the form for asynchronous sequences does.
@@ -163,7 +166,10 @@ public final class StreamClient: MessageTarget {
     send(contentsOf: AsyncList(base: source))
   }
 
-  func makeEncoder() -> MessageEncoder { MessageEncoder(idPrefix: MessageEncoder.randomPrefix()) }
+  func makeEncoder() -> MessageEncoder {
+    MessageEncoder(
+      idPrefix: MessageEncoder.randomPrefix(), ordersByTarget: configuration.ordersByTarget)
+  }
 
   func enqueue(_ item: SendQueue.Item) {
     switch queue.put(item) {

@@ -38,7 +38,7 @@ package final class PostgresServer: Sendable {
         "-c",
         try command(
           "initdb", "-D \(directory.path)/data -U postgres -A trust -E UTF8 --locale=C.UTF-8 --no-sync"),
-      ], errors: directory.path + ".errors")
+      ], errors: directory.path + ".errors", within: .seconds(300))
     guard made.code == 0 else {
       throw ServerProcessFailure(description: "initdb ended with \(made.code): \(made.text)")
     }

@@ -4,6 +4,7 @@ import Seams
 
 /// How a program is started: with what, where, and which files it gets.
 struct ProgramStart: Sendable {
+  /// A path, relative to where the caller is, or a name that is looked up.
   var path: String
   var arguments: [String]
   var environment: [String: String]
@@ -56,8 +57,9 @@ struct ProgramStart: Sendable {
     posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
 
     let merged = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+    let program = path.contains("/") ? URL(fileURLWithPath: path).path : path
     var processID: pid_t = 0
-    let fault = withCStrings(["setpriv", "--pdeathsig", "KILL", "--", path] + arguments) { arguments in
+    let fault = withCStrings(["setpriv", "--pdeathsig", "KILL", "--", program] + arguments) { arguments in
       withCStrings(merged.map { "\($0)=\($1)" }) { environment in
         posix_spawn(&processID, "/usr/bin/setpriv", &actions, &attributes, arguments, environment)
       }

@@ -110,14 +110,14 @@ public final class ServerProcess: Sendable {
   }
 
   /// The `weir` command: `WEIR_EXECUTABLE`, or the one that lies beside the program that runs.
-  package static func findExecutable() throws -> String {
-    if let path = ProcessInfo.processInfo.environment["WEIR_EXECUTABLE"] { return path }
+  package static func findExecutable(_ name: String = "weir") throws -> String {
+    if name == "weir", let path = ProcessInfo.processInfo.environment["WEIR_EXECUTABLE"] { return path }
     let programs = [CommandLine.arguments.first ?? "", Bundle.main.executablePath ?? ""]
     for program in programs where !program.isEmpty {
       var folder = URL(fileURLWithPath: program).deletingLastPathComponent()
       // A test bundle may be some folders deep.
       for _ in 0..<4 {
-        let path = folder.appendingPathComponent("weir").path
+        let path = folder.appendingPathComponent(name).path
         var isFolder: ObjCBool = false
         if FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), !isFolder.boolValue {
           return path
@@ -126,7 +126,7 @@ public final class ServerProcess: Sendable {
       }
     }
     throw ServerProcessFailure(
-      description: "There is no weir command beside the tests: run swift build, or set WEIR_EXECUTABLE.")
+      description: "There is no \(name) command beside the tests: run swift build, or set WEIR_EXECUTABLE.")
   }
 }
 

@@ -35,8 +35,13 @@ package struct StanzaFramer: ~Copyable {
   /// Qualified name of the stream element, nil for the usual one.
   private var rootName: [UInt8]?
 
-  package init(limits: XMLLimits) {
+  /// First-level elements found so far.
+  package private(set) var stanzaCount: UInt32 = 0
+
+  /// - Parameter isOpen: Begins within a stream whose start tag was the usual one, and is not in the bytes.
+  package init(limits: XMLLimits, isOpen: Bool = false) {
     self.limits = limits
+    if isOpen { place = .open }
   }
 
   /// Whether bytes of an unfinished item are held.
@@ -167,7 +172,10 @@ package struct StanzaFramer: ~Copyable {
       rememberRoot(item)
       return .header(item, selfClosed: false)
     case .element:
-      if place == .open { return .stanza(item) }
+      if place == .open {
+        stanzaCount &+= 1
+        return .stanza(item)
+      }
       place = .closed
       return .header(item, selfClosed: true)
     case .incomplete:

@@ -9,10 +9,10 @@ import Testing
 final class ServerFixture: Sendable {
   let server: ConnectionServer
   private let directory: String
-  private let serverKey: String
-  private let apiKey: String
+  let serverKey: String
+  let apiKey: String
 
-  private var caFile: String { server.addresses.credentials + "/ca.pem" }
+  var caFile: String { server.addresses.credentials + "/ca.pem" }
 
   init(_ change: (inout ServerConfiguration) -> Void = { _ in }) async throws {
     directory = "/tmp/weir-device-\(getpid())-\(UInt64.random(in: 0 ... .max))"

@@ -17,6 +17,9 @@ struct ClientScript: Sendable, CustomTestStringConvertible {
   static let schemathesis = ClientScript(name: "schemathesis_client", environment: "schemathesis")
   static let curl = ClientScript(name: "curl_client", environment: nil)
   static let slixmpp = ClientScript(name: "slixmpp_client", environment: "slixmpp")
+  static let webSocket = ClientScript(name: "websocket_client", environment: "websockets")
+  static let autobahn = ClientScript(name: "autobahn_suite", environment: "autobahn")
+  static let browser = ClientScript(name: "browser", environment: "websockets")
 
   var testDescription: String { name }
 
@@ -28,13 +31,8 @@ struct ClientScript: Sendable, CustomTestStringConvertible {
   func run(
     _ cases: [String] = [], against server: ServerAddress, within time: Duration = .seconds(120)
   ) async throws {
-    let python = try interpreter()
     let directory = try TemporaryDirectory()
-    let folder = Self.package + "/Tests/Clients"
-    let child = try ChildProcess(
-      python, ["-B", folder + "/\(name).py"] + cases,
-      environment: ["WEIR_READY": server.json, "SSL_CERT_FILE": server.certificateAuthority],
-      in: folder, errors: directory.path + "/errors")
+    let child = try start(cases, against: server, errors: directory.path + "/errors")
     let (code, output) = try await child.waitForExit(within: time)
     let failed = output.split(separator: "\n").count { $0.hasPrefix("FAIL ") }
     if failed > 0 || code != 0 {
@@ -42,6 +40,21 @@ struct ClientScript: Sendable, CustomTestStringConvertible {
     }
     let done = output.split(separator: "\n").count { $0.hasPrefix("ok ") }
     #expect(done >= max(1, cases.count), "\(name).py ran \(done) cases")
+  }
+
+  /// Starts it with these arguments; for what is more than a list of cases.
+  func start(
+    _ arguments: [String], against server: ServerAddress?, environment: [String: String] = [:], errors: String
+  ) throws -> ChildProcess {
+    let folder = Self.package + "/Tests/Clients"
+    var variables = environment
+    if let server {
+      variables["WEIR_READY"] = server.json
+      variables["SSL_CERT_FILE"] = server.certificateAuthority
+    }
+    return try ChildProcess(
+      try interpreter(), ["-B", "-W", "ignore", folder + "/\(name).py"] + arguments, environment: variables,
+      in: folder, errors: errors)
   }
 
   private func interpreter() throws -> String {

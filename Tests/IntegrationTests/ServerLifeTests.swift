@@ -43,6 +43,16 @@ import Testing
     #expect(try await server.terminate() == 0)
   }
 
+  /// A signal in the moment between the ready line and the wait for signals must not be lost.
+  @Test func sigtermRightAfterTheReadyLineEndsTheServer() async throws {
+    let server = try await ServerProcess.start()
+    for _ in 0..<10 {
+      #expect(try await server.terminate() == 0)
+      try await server.restart()
+    }
+    #expect(try await server.terminate() == 0)
+  }
+
   @Test func drainServesTheAcksThatAreOwed() async throws {
     let server = try await ServerProcess.start(flags: ["--drain-seconds", "20"])
     let address = server.address

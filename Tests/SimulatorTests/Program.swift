@@ -5,7 +5,7 @@ import Testing
 enum Program {
   static func simulate(_ arguments: [String]) throws -> (code: Int32, output: String) {
     let process = Process()
-    process.executableURL = try #require(path("simulate"))
+    process.executableURL = path("simulate")
     process.arguments = arguments
     let pipe = Pipe()
     process.standardOutput = pipe

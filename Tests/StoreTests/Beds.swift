@@ -78,6 +78,8 @@ enum Beds {
   ) async throws -> StoreUnderTest {
     var options = PostgresStore.Options(limits: limits, nodeName: "test")
     options.nodeLease = .seconds(60)
+    // The cases know the numbers of stores that count from 1.
+    options.numbersHoldSlots = false
     let store = try PostgresStore(PostgresAddress(schema.url), options: options)
     return StoreUnderTest(
       store: store,

@@ -22,7 +22,7 @@ import Testing
 
   @Test func aDeliveryHookDecidesWhenAnswersCome() {
     let later = Held()
-    let store = MemoryStore { _, answer in later.add(answer) }
+    let store = MemoryStore(deliver: { later.add($0) })
     let results = Results<WriteOutcome>()
     store.write(WriteBatch(), now: WallTime(ms: 0)) { results.add($0) }
     #expect(results.all.isEmpty)

@@ -1,5 +1,6 @@
 import HTTPCore
 import JSONCore
+import PushModel
 import Synchronization
 import TLSCore
 import TestKit
@@ -34,8 +35,12 @@ struct HTTPSenderTests {
     return try HTTPSender(configuration)
   }
 
+  private let token = RegistrationToken(
+    random: [UInt8](repeating: 7, count: RegistrationToken.randomByteCount)
+  ).text
+
   private func message(_ id: String) -> PushMessage {
-    PushMessage(to: .token("dev-A:t"), data: ["k": "v"], id: id)
+    PushMessage(to: .token(token), data: ["k": "v"], id: id)
   }
 
   @Test(arguments: [
@@ -52,7 +57,7 @@ struct HTTPSenderTests {
     #expect(request.fields["authorization"] == "Bearer secret")
     #expect(request.fields["content-type"] == "application/json")
     #expect(request.fields["x-weir-message-id"] == "m-1")
-    #expect(try JSONValue(parsing: request.body)["message"]?["token"]?.string == "dev-A:t")
+    #expect(try JSONValue(parsing: request.body)["message"]?["token"]?.string == token)
     await sender.close()
     responder.stop()
   }
@@ -279,7 +284,7 @@ struct HTTPSenderTests {
       #expect(received == ["m-1", "m-2"])
       let error = await #expect(throws: SendError.self) {
         try await sender.send(
-          PushMessage(to: .token("dev-A:" + String(repeating: "t", count: 60)), id: "m-3"))
+          PushMessage(to: .token(token), id: "m-3"))
       }
       #expect(error?.code == .nacked && error?.shouldDropToken == true)
       await sender.close()

@@ -29,6 +29,10 @@ final class LoopbackServer: Sendable {
   }
 
   let state = Mutex(State())
+  /// What it grants to those who ask for more than the protocol's window.
+  let window: Int?
+
+  init(window: Int? = nil) { self.window = window }
 
   func behave(_ behave: @escaping @Sendable (_ id: String, _ earlier: Int) -> Behaviour) {
     state.withLock { $0.behave = behave }
@@ -71,7 +75,7 @@ final class LoopbackConnection: ClientConnection {
       if let end { return die(end) }
       guard !isDead else { return }
       isOpen = true
-      owner.opened(stream)
+      owner.opened(stream, window: server.window)
     }
   }
 

@@ -13,15 +13,19 @@ enum Arrows {
       // Basics and seams
       "Bytes": [],
       "Seams": ["Bytes"],
+      // Files for browsers, as bytes.
+      "WebAssets": [],
       // Cores: they know no socket, file, task, clock or log.
       "JSONCore": ["Bytes"],
       "XMLCore": ["Bytes", "CXML2"],
       "TLSCore": ["Bytes", "COpenSSL"],
       "HTTPCore": basics.union(["CHTTPParser", "CNghttp2", "CZ"]),
+      "WebSocketCore": basics.union(["HTTPCore"]),
       "XMPPCore": basics.union(["XMLCore"]),
       "PushModel": basics.union(["JSONCore"]),
       "DeliveryCore": basics.union(["PushModel"]),
       "PushXMPP": basics.union(["XMPPCore", "XMLCore", "PushModel", "JSONCore"]),
+      "NotificationCore": basics.union(["JSONCore"]),
       "PushHTTP": basics.union(["HTTPCore", "PushModel", "JSONCore"]),
       // Port: knows messages, never stanzas or sockets.
       "Stores": basics.union(["PushModel"]),
@@ -31,16 +35,25 @@ enum Arrows {
       // Drivers
       "StoreSQLite": basics.union(["Stores", "PushModel", "Telemetry", "CSQLite", "CLinux"]),
       "StorePostgres": basics.union(["Stores", "PushModel", "CPQ", "CLinux"]),
-      "Connections": client.subtracting(["Connections"]).union(["HTTPCore"]),
+      "Connections": client.subtracting(["Connections"]).union(["HTTPCore", "WebSocketCore"]),
       // Products: client and device know nothing of the server.
       "ConnectionServer": client.union([
-        "HTTPCore", "PushHTTP", "Stores", "StorePostgres", "StoreSQLite", "CLinux",
+        "HTTPCore", "WebSocketCore", "WebAssets", "PushHTTP", "Stores", "StorePostgres", "StoreSQLite",
+        "CLinux",
       ]),
       "StreamClient": client.union(["CCurl"]),
-      "DeviceRuntime": client.union(["HTTPCore"]),
+      // An app's own data and downloads, on the device's side.
+      "AppStorage": basics.union(["NotificationCore", "JSONCore", "CSQLite"]),
+      "Downloads": basics.union(["NotificationCore", "CCurl"]),
+      "DeviceRuntime": client.union(["HTTPCore", "NotificationCore", "AppStorage", "Downloads"]),
+      "DesktopNotifications": basics.union(["DeviceRuntime", "NotificationCore", "CDBus"]),
+      // Lean streams, and load tests made of them: client side alone.
+      "LoadGenerator": client.union(["CLinux"]),
       // Programs
       "WeirCommand": client.union([
-        "ConnectionServer", "StreamClient", "DeviceRuntime", "HTTPCore", "CLinux",
+        "ConnectionServer", "StreamClient", "LoadGenerator", "DeviceRuntime", "DesktopNotifications",
+        "NotificationCore",
+        "HTTPCore", "CLinux",
         // Signals as calls on a queue.
         "Dispatch",
       ]),

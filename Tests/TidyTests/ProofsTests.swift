@@ -3,7 +3,7 @@ import Testing
 
 /// Documents with tables of promises, whose second column names the tests that show each.
 struct ProofsTests {
-  private static let documents = ["docs/protocol/proofs.md"]
+  private static let documents = ["docs/protocol/proofs.md", "docs/protocol/http-proofs.md"]
   private let repository = Repository.own
 
   @Test(arguments: documents)

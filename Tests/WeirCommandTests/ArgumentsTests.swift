@@ -1,4 +1,5 @@
 import Foundation
+import LoadGenerator
 import StreamClient
 import Synchronization
 import Testing
@@ -108,6 +109,40 @@ import Testing
     }
   }
 
+  /// Fenced blocks of a document in that language, as their lines.
+  private func blocks(_ path: String, language: String) throws -> [[String]] {
+    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
+    let text = try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
+    let parts = text.components(separatedBy: "```")
+    return parts.indices.filter { $0 % 2 == 1 }.map { parts[$0].components(separatedBy: "\n") }
+      .filter { $0.first == language }.map { Array($0.dropFirst()) }
+  }
+
+  @Test(arguments: ["docs/operating/load.md", "docs/operating/bulk.md"])
+  func everyCommandInTheDocumentsIsTaken(path: String) throws {
+    var count = 0
+    for line in try blocks(path, language: "").flatMap(\.self) where line.hasPrefix("weir ") {
+      let words = words(line)
+      let command = try #require(WeirProgram.commands.first { $0.name == words[1] }, "\(line)")
+      let arguments = try Arguments(
+        Array(words.dropFirst(2)), flags: command.flags + CommonFlags.all,
+        positionalMax: command.positionalMax, environment: [:])
+      _ = try command.init(arguments)
+      count += 1
+    }
+    #expect(count >= 5)
+  }
+
+  @Test func theScenarioInTheDocumentsIsOne() throws {
+    let scenarios = try blocks("docs/operating/load.md", language: "json5")
+    #expect(scenarios.count == 1)
+    for lines in scenarios {
+      let scenario = try LoadScenario(json5: Data(lines.joined(separator: "\n").utf8), name: "docs")
+      #expect(scenario.devices.count == 2_000 && scenario.topics.subscribers == 200)
+    }
+  }
+
   @Test func helpNamesEveryFlagAndTheExitCodes() {
     for command in WeirProgram.commands {
       let text = Help.text(of: command)
@@ -177,7 +212,8 @@ import Testing
     try "no JSON\n[]\n{\"message_id\":7}\n{}\n".write(toFile: path, atomically: true, encoding: .utf8)
     let refused = Mutex<[Int]>([])
     let finished = try BulkCheckpoint(path: nil)
-    var iterator = try LineSource(path: path, job: "job", finished: finished) { line, _ in
+    let input = try BulkInput(path: path, template: nil)
+    var iterator = LineSource(input, job: "job", finished: finished) { line, _, _ in
       refused.withLock { $0.append(line) }
     }.makeAsyncIterator()
     #expect(await iterator.next()?.id == "job-3")
@@ -192,8 +228,9 @@ import Testing
     try "{\"to\":\"a\"}\n{\"to\":\"b\",\"message_id\":\"own\"}\n".write(
       toFile: path, atomically: true, encoding: .utf8)
     func ids() async throws -> [String?] {
-      var iterator = try LineSource(
-        path: path, job: "job", finished: BulkCheckpoint(path: nil), refused: { _, _ in }
+      var iterator = LineSource(
+        try BulkInput(path: path, template: nil), job: "job", finished: try BulkCheckpoint(path: nil),
+        refused: { _, _, _ in }
       ).makeAsyncIterator()
       var ids: [String?] = []
       while let message = await iterator.next() { ids.append(message.id) }

@@ -13,8 +13,8 @@ final class Pair {
   private var toServer: [UInt8]
   private var toClient: [UInt8] = []
 
-  init(password: String = "key", step: Int = 1_000) {
-    client = Client(password: password)
+  init(password: String = "key", step: Int = 1_000, window: Int? = nil) {
+    client = Client(password: password, window: window)
     self.step = step
     toServer = Array(client.open().utf8)
   }

@@ -51,6 +51,8 @@ final class Server {
   var messages: [String] = []
   /// What the driver says to credentials; nil keeps it waiting.
   var verdict: ((PlainCredentials) -> Bool)? = { $0.password == "key" }
+  /// Largest window it grants; nil offers none.
+  var windowMax: Int?
 
   init(limits: StreamLimits = StreamLimits()) {
     stream = ServerStream(limits: limits, now: now) { 0x7A1F_00C2_9B3D_4E58 }
@@ -81,7 +83,8 @@ final class Server {
     case .authenticate(let credentials):
       guard let verdict else { return }
       if verdict(credentials) {
-        stream.authenticated(local: credentials.identity, output: &output, now: now)
+        stream.authenticated(
+          local: credentials.identity, windowMax: windowMax, output: &output, now: now)
       } else if let end = stream.refused(output: &output, now: now) {
         events.append(end)
       }
@@ -136,12 +139,15 @@ final class Client {
   var events: [ClientEvent] = []
   var messages: [String] = []
 
-  init(password: String = "key", resource: String? = "worker", limits: StreamLimits = StreamLimits()) {
+  init(
+    password: String = "key", resource: String? = "worker", window: Int? = nil,
+    limits: StreamLimits = StreamLimits()
+  ) {
     stream = ClientStream(
       login: ClientLogin(
         host: "fcm-xmpp.googleapis.com",
         credentials: PlainCredentials(authcid: "123456789@fcm.googleapis.com", password: password),
-        resource: resource),
+        resource: resource, window: window),
       limits: limits, now: now)
   }
 

@@ -41,16 +41,21 @@ struct DeviceAdministration: Sendable {
           [
             "sequence": .number(Int64(clamping: entry.sequence)), "at": .number(entry.at.ms),
             "state": .string((states[entry.record.key] ?? .inFlight).name),
-            "message": Self.object(entry.record.body + (entry.record.shared?.bytes ?? [])),
+            "message": Self.object(entry.record.body, entry.record.shared, registration.platform),
           ]
         }),
       "next": .number(Int64(clamping: found.last?.sequence ?? after)),
-      "waiting": .array(rest.map { Self.object($0.wholeBody) }), "overflowed": .number(waiting.overflowed),
+      "waiting": .array(
+        rest.map { Self.object($0.body, $0.shared, registration.platform) }),
+      "overflowed": .number(waiting.overflowed),
     ])
   }
 
-  private static func object(_ body: [UInt8]) -> JSONValue {
-    (try? JSONValue(parsing: body)) ?? .string(String(decoding: body, as: UTF8.self))
+  /// A message as the device gets it.
+  private static func object(_ body: [UInt8], _ shared: SharedTail?, _ platform: Platform) -> JSONValue {
+    let tail = shared.map { $0.bytes } ?? []
+    let whole = body + (tail.withUnsafeBytes { PlatformTails.tail($0, for: platform) } ?? tail)
+    return (try? JSONValue(parsing: whole)) ?? .string(String(decoding: whole, as: UTF8.self))
   }
 
   private func home(_ device: DeviceNumber) -> Int {

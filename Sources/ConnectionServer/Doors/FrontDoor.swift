@@ -18,16 +18,21 @@ final class FrontDoor: HTTPHandler {
   }
 
   func handle(_ request: HTTPRequest, on worker: LoopWorker, _ reply: HTTPReply) {
-    let target = RequestTarget(request.target)
     worker.shard.now = worker.loop.now
     worker.shard.wall = worker.loop.wall
+    if request.method == "POST", let known = worker.sendTargets.find(request.target) {
+      send(request, to: known, on: worker, reply)
+      return
+    }
+    let target = RequestTarget(request.target)
     switch table.match(request.method, target.path) {
-    case .found(.sendV1, let values):
-      worker.sendDoor.sendV1(
-        project: values.first ?? "", request.fields, query: target.query, isPretty: target.isPretty,
-        request.body, HTTPSink(reply, .sendV1, on: worker))
-    case .found(.sendLegacy, _), .found(.sendLegacyGCM, _):
-      worker.sendDoor.sendLegacy(request.fields, request.body, HTTPSink(reply, .sendLegacy, on: worker))
+    case .found(let route, let values)
+    where route == .sendV1 || route == .sendLegacy || route == .sendLegacyGCM:
+      let found = SendTarget(
+        route: route == .sendV1 ? .sendV1 : .sendLegacy, project: values.first ?? "", query: target.query,
+        isPretty: target.isPretty)
+      worker.sendTargets.keep(found, for: request.target)
+      send(request, to: found, on: worker, reply)
     case .found(.batch, _):
       // No body holds a number that was never used.
       let boundary = "batch_\(worker.shard.numbers.next(worker.shard.wall))"
@@ -47,5 +52,45 @@ final class FrontDoor: HTTPHandler {
       reply.send(APIResponse.methodNotAllowed(methods.joined(separator: ", ")).http)
     case .unknown: reply.send(APIResponse.notFound("There is nothing at this path.").http)
     }
+  }
+
+  private func send(_ request: HTTPRequest, to target: SendTarget, on worker: LoopWorker, _ reply: HTTPReply)
+  {
+    let sink = HTTPSink(reply, target.route, on: worker)
+    if target.route == .sendV1 {
+      worker.sendDoor.sendV1(
+        project: target.project, request.fields, query: target.query, isPretty: target.isPretty, request.body,
+        sink)
+    } else {
+      worker.sendDoor.sendLegacy(request.fields, request.body, sink)
+    }
+  }
+}
+
+/// The target of a send, taken apart.
+struct SendTarget {
+  /// Of HTTP v1 or of legacy HTTP.
+  var route: HTTPRoute
+  var project: String
+  var query: [String: String]
+  var isPretty: Bool
+}
+
+/// Targets of sends that a loop met lately, so that each is taken apart once.
+///
+/// There are few: a project has one or two. When somebody makes more up, all are forgotten.
+struct SendTargets {
+  private var known: [String: SendTarget] = [:]
+  private let knownMax = 64
+
+  func find(_ text: String) -> SendTarget? { known[text] }
+
+  mutating func keep(_ target: SendTarget, for text: String) {
+    // A query may hold a credential, which is not kept.
+    guard text.utf8.count <= 256, target.query["access_token"] == nil, target.query["key"] == nil else {
+      return
+    }
+    if known.count >= knownMax { known = [:] }
+    known[text] = target
   }
 }

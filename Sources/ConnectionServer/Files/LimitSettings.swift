@@ -58,6 +58,8 @@ package enum LimitSettings {
   private static let streams: [Entry] = [
     Entry("stanza-bytes", .number(\.stanzaBytesMax), "largest stanza after login, bytes"),
     Entry("pending-per-stream", .number(\.pendingPerStreamMax), "messages a stream may have unacked"),
+    Entry(
+      "negotiated-window", .number(\.negotiatedWindowMax), "the most that an app server may ask for instead"),
     Entry("held-per-stream", .number(\.heldPerStreamMax), "messages beyond that which are still taken"),
     Entry("streams-per-sender", .number(\.streamsPerSenderMax), "app server streams of one sender id"),
     Entry(

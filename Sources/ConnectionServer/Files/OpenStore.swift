@@ -1,4 +1,5 @@
 import Glibc
+import Seams
 import StorePostgres
 import StoreSQLite
 import Stores
@@ -11,21 +12,43 @@ struct OpenStore: Sendable {
 
   init(_ configuration: ServerConfiguration, _ limits: StoreLimits) throws {
     let directory = configuration.dataDirectory
-    guard let url = configuration.store else {
+    guard !configuration.stores.isEmpty else {
       store = try SQLiteStore(directory: directory, options: .init(limits: limits))
       bus = nil
       return
     }
-    let address = try PostgresAddress(url)
+    let addresses = try configuration.stores.map { try PostgresAddress($0) }
     // Credentials and the node's name stand there.
     let lock = try DataDirectory(path: directory)
     do {
       let name = try Self.nodeName(in: directory)
-      let shared = try PostgresStore(address, options: .init(limits: limits, nodeName: name)) {
-        lock.unlock()
+      let left = Guarded(addresses.count)
+      var parts: [PostgresStore] = []
+      do {
+        for (index, address) in addresses.enumerated() {
+          let options = PostgresStore.Options(
+            limits: limits, nodeName: name, place: .init(index: index, count: addresses.count))
+          parts.append(
+            try PostgresStore(address, options: options) {
+              let isLast = left.withLock { left in
+                left -= 1
+                return left == 0
+              }
+              if isLast { lock.unlock() }
+            })
+        }
+      } catch {
+        for part in parts { part.close {} }
+        throw error
       }
-      store = shared
-      bus = shared.bus
+      if parts.count == 1 {
+        store = parts[0]
+        bus = parts[0].bus
+      } else {
+        let bus = SplitBus(parts.map(\.bus))
+        store = SplitStore(parts, bus: bus, limits: limits)
+        self.bus = bus
+      }
     } catch {
       lock.unlock()
       throw error
@@ -50,15 +73,15 @@ struct OpenStore: Sendable {
 extension ServerConfiguration {
   /// The store as it may be shown: without passwords.
   package var shownStore: String? {
-    guard let store else { return nil }
-    return (try? PostgresAddress(store).description) ?? "(not a valid URL)"
+    guard !stores.isEmpty else { return nil }
+    return stores.map { (try? PostgresAddress($0).description) ?? "(not a valid URL)" }.joined(separator: " ")
   }
 
   /// What is wrong with ``store``; nil when nothing is.
   package var storeProblem: String? {
-    guard let store else { return nil }
     do {
-      _ = try PostgresAddress(store)
+      for store in stores { _ = try PostgresAddress(store) }
+      guard Set(stores).count == stores.count else { return "one database is named twice" }
       return nil
     } catch .refused(let detail) {
       return detail

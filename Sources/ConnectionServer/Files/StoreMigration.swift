@@ -37,9 +37,11 @@ package struct StoreMigration: Sendable {
     do {
       let target = try PostgresImport(try PostgresAddress(url))
       var lines: [Line] = []
+      var renumbering = MovedRenumbering()
       for table in MovedTable.all {
         var sent = MovedLedger()
         try source.rows(of: table, atOnce: Self.rowsAtOnce) { rows throws(StoreFault) in
+          let rows = try rows.map { row throws(StoreFault) in try renumbering.renumbered(row, of: table) }
           for row in rows { sent.add(row) }
           try target.add(rows, to: table)
         }

@@ -122,6 +122,8 @@ final class Upstream: @unchecked Sendable {
   var acked = false
   /// A stream of this node has it or will have it, so no other node is to take it from the store.
   var isHeld = false
+  /// A batch with it was given up, and may have been written all the same.
+  var mayBeStored = false
 
   init(_ row: StoredUpstream, origin: DeviceOrigin?, write: Write) {
     self.row = row

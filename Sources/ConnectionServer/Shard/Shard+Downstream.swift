@@ -63,8 +63,9 @@ extension Shard {
     deliveries.note(record, at: wall)
   }
 
-  /// The same message is handed out again, by another row: its sender was refused, or its id was forgotten, and sent it
-  /// once more. The device acks it once.
+  /// The same message is handed out again, by another row.
+  ///
+  /// Its sender was refused, or its id was forgotten, and sent it once more. The device acks it once.
   private func giveWay(_ old: Downstream) {
     old.handed = false
     if case .failed = old.write { return }
@@ -201,6 +202,8 @@ extension Shard {
       if let record = slot.inFlight.remove(row.key) {
         record.handed = false
         record.ended = row.state
+        // No ack will come for it that makes room for others.
+        pump(slot)
       } else if let record = slot.dropHeld(row.number) {
         record.ended = row.state
       }

@@ -113,7 +113,10 @@ extension Shard {
   func takeShares(_ rows: [StoredMessage], stored: Bool) {
     for row in rows {
       let slot = devices[row.device]
-      if let slot, hasRoom(slot) {
+      if row.expires <= wall {
+        // The store took its time over the slice.
+        end(Downstream(row, isStored: stored), .expired)
+      } else if let slot, hasRoom(slot) {
         if !slot.inFlight.contains(row.key) { hand(Downstream(row, isStored: stored), to: slot) }
       } else if stored {
         // Without a stream it waits; a stream that opens reads it from the store.
@@ -131,6 +134,19 @@ extension Shard {
   }
 
   func rescanDevices() {
-    for slot in devices.values { fellBehind(slot) }
+    fellBehind(Array(devices.values))
+  }
+
+  /// The same for many: their backlogs are read together.
+  func fellBehind(_ slots: [DeviceSlot]) {
+    var due: [DeviceSlot] = []
+    for slot in slots {
+      slot.behind = true
+      if mayRead(slot) { due.append(slot) }
+    }
+    while !due.isEmpty {
+      read(Array(due.prefix(tuning.backlogsAtOnce)))
+      due.removeFirst(min(due.count, tuning.backlogsAtOnce))
+    }
   }
 }

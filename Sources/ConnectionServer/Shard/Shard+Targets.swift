@@ -134,9 +134,11 @@ extension Shard {
 
   /// Settles who gets the message, counts badges if it asks for it, and sends the parts off.
   private func address(_ many: ManySend, _ members: [NumberedRegistration]) {
-    let package = many.text.withUnsafeBytes { many.draft.restrictedPackageName?.string(in: $0) }
     for member in members where member.registration.token != many.sentBy {
       let registration = member.registration
+      let package = many.text.withUnsafeBytes {
+        many.draft.rendered(for: registration.platform).restrictedPackageName?.string(in: $0)
+      }
       if registration.state != .active {
         many.skip(registration.token, .deviceUnregistered, "The registration token is not registered")
       } else if let package, package != registration.app {

@@ -112,6 +112,7 @@ extension Shard {
     case .queued:
       record.write = .withdrawn
       writing.withdrew()
+      if record.mayBeStored { writing.settleUpstream(record.row.sender, record.row.number, now: now) }
     case .submitted:
       record.acked = true
       if bus != nil { desk.settling.insert(record.row.number) }
@@ -143,6 +144,7 @@ extension Shard {
   func answerUpstream(_ record: Upstream, _ answer: UpstreamAnswer) {
     guard let origin = record.origin else { return }
     record.origin = nil
+    if case .nack = answer { send(.forgetUpstream(record.row.key), to: Int(origin.stream.loop)) }
     send(.upstreamAnswer(origin, answer), to: Int(origin.stream.loop))
   }
 

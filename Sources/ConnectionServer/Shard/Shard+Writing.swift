@@ -65,6 +65,7 @@ extension Shard {
     guard record.row.device != nil else {
       // Nobody sends a receipt again.
       record.write = .queued
+      if isUnknown { record.mayBeStored = true }
       writing.append(record, handed: true, now: now)
       return
     }
@@ -96,6 +97,8 @@ extension Shard {
     case .unknownDevice:
       refuse(record, .deviceUnregistered, "")
     }
+    // Its stream may have been kept waiting for a row that is not there.
+    if verdict != .stored, let slot = devices[record.device] { pump(slot) }
   }
 
   private func forgetSettled(_ batch: WriteBatch) {

@@ -1,4 +1,5 @@
 import Bytes
+import Connections
 import DeliveryCore
 import PushModel
 import Seams
@@ -96,7 +97,8 @@ final class Shard {
     events = EventRing(capacity: tuning.eventsKept)
     outboxes = Array(repeating: [], count: shardCount)
     numbers =
-      context.bus.map { NumberMaker(node: $0.node, part: index % 64) } ?? NumberMaker(node: index % 1024)
+      context.bus.map { NumberMaker(node: $0.node, part: index % 64, ahead: context.numbersAhead) }
+      ?? NumberMaker(node: index % 1024, ahead: context.numbersAhead)
   }
 
   func home(of device: DeviceNumber) -> Int { Int(device.value.magnitude % UInt64(shardCount)) }
@@ -123,6 +125,7 @@ final class Shard {
       senderStreams[origin.stream.stream]?.answered(origin.slot, answer)
     case .upstream(let record): takeUpstream(record)
     case .repeatedUpstream(let key, let sender, let origin): takeUpstreamRepeat(key, sender, origin)
+    case .forgetUpstream(let key): upstreamSeen.remove(key)
     case .upstreamAnswer(let origin, let answer):
       // A refused message may be sent again under its id.
       if case .nack = answer, let key = origin.key { upstreamSeen.remove(key) }
@@ -210,6 +213,8 @@ struct ShardTuning: Sendable {
   /// Pause before a batch that the store did not take is sent again, and how often.
   var writeRetryPause: Duration = .milliseconds(200)
   var writeTriesMax = 5
+  /// Devices whose backlogs are read in one go.
+  var backlogsAtOnce = 200
 }
 
 /// What one loop's streams read and write with, one after the other.
@@ -223,6 +228,7 @@ final class Scratch {
   var reply = ByteWriter(capacity: 1024)
   /// One stanza on its way out.
   var output = ByteWriter(capacity: 8192)
+  let webSocket = WebSocketScratch()
 
   init(limits: Limits) {
     downstream = DownstreamReader(limits: limits)

@@ -55,6 +55,8 @@ enum ShardMessage: Sendable {
   /// To the sender's home: take this upstream message or receipt.
   case upstream(Upstream)
   case repeatedUpstream(MessageKey, SenderID, DeviceOrigin)
+  /// To the device's home: it is refused and may come again under its id.
+  case forgetUpstream(MessageKey)
   /// To the device stream's loop.
   case upstreamAnswer(DeviceOrigin, UpstreamAnswer)
   /// To the sender stream's loop: write it.

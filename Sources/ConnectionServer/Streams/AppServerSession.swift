@@ -19,7 +19,7 @@ final class AppServerSession: StreamSession, SenderStream {
   /// Domain of receipts: that of the login.
   private let domain: String
   let reference: StreamRef
-  private let stanzas = PushStanzas()
+  private let stanzas: PushStanzas
   private var window = SendWindow()
   private var isDraining = false
   /// It is drained by itself and has had its time of grace: it closes when nothing is owed.
@@ -42,6 +42,7 @@ final class AppServerSession: StreamSession, SenderStream {
   init?(_ connection: XMPPConnection, project: Project, jid: JID, domain: String) {
     guard let sender = connection.context.accounts.sender(project.sender) else { return nil }
     self.connection = connection
+    stanzas = PushStanzas(framing: connection.framing)
     context = connection.context
     shard = connection.shard
     self.project = project
@@ -77,10 +78,11 @@ final class AppServerSession: StreamSession, SenderStream {
     if isDraining {
       return refuse(draft.reply, text, .draining, "This connection is draining; open another one")
     }
-    guard window.count < context.limits.pendingPerStreamMax + context.limits.heldPerStreamMax else {
+    let pendingMax = max(context.limits.pendingPerStreamMax, connection.stream.window ?? 0)
+    guard window.count < pendingMax + context.limits.heldPerStreamMax else {
       return refuse(
         draft.reply, text, .unavailable,
-        "More than \(context.limits.pendingPerStreamMax) messages of this connection are not acked yet")
+        "More than \(pendingMax) messages of this connection are not acked yet")
     }
     if let wait = sender.rates.messages?.take(now: shard.now) {
       return refuse(

@@ -18,7 +18,7 @@ final class DeviceSession: StreamSession, DeviceStream {
   private let device: DeviceNumber
   var registrations: [Registration]
   let reference: StreamRef
-  private let stanzas = PushStanzas()
+  private let stanzas: PushStanzas
   /// Nil until the store has granted the stream, and after its end.
   private var slot: DeviceSlot?
   private let deviceID: String
@@ -28,6 +28,7 @@ final class DeviceSession: StreamSession, DeviceStream {
 
   init(_ connection: XMPPConnection, credentials: DeviceCredentials, deviceID: String) {
     self.connection = connection
+    stanzas = PushStanzas(framing: connection.framing)
     context = connection.context
     shard = connection.shard
     device = credentials.number
@@ -44,9 +45,17 @@ final class DeviceSession: StreamSession, DeviceStream {
   private func claim() {
     let (post, index, reference) = (context.post, shard.index, reference)
     let awaySince = shard.wall + .seconds(-context.limits.deviceAwaySecondsMax)
-    context.store.claim(device, node: context.node, awaySince: awaySince, now: shard.wall) { result in
+    let (store, device, now) = (context.store, device, shard.wall)
+    context.store.claim(device, node: context.node, awaySince: awaySince, now: now) { result in
       post.post(
-        .perform { ($0.deviceStreams[reference.stream] as? DeviceSession)?.claimed(result) }, to: index)
+        .perform { shard in
+          if let session = shard.deviceStreams[reference.stream] as? DeviceSession {
+            session.claimed(result)
+          } else if case .success(let grant) = result {
+            // The stream ended meanwhile, and nobody else will give it up.
+            store.release(device, epoch: grant.epoch, now: now) { _ in }
+          }
+        }, to: index)
     }
   }
 

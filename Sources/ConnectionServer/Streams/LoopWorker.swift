@@ -12,7 +12,10 @@ final class LoopWorker: @unchecked Sendable {
   var connections: [UInt32: XMPPConnection] = [:]
   /// Those of the HTTPS listener, for a drain.
   var httpConnections: [ObjectIdentifier: HTTPConnection] = [:]
+  /// Connections of `/echo`, for a drain.
+  var echoes: [ObjectIdentifier: EchoConnection] = [:]
   var listeners: [TCPListener] = []
+  var sendTargets = SendTargets()
   private var driver: ShardDriver?
   /// Sends over HTTP.
   private(set) lazy var httpMeter = HTTPMeter(context.metrics)

@@ -7,6 +7,7 @@ import Seams
 import Stores
 import TLSCore
 import Telemetry
+import WebSocketCore
 import XMLCore
 import XMPPCore
 
@@ -22,13 +23,15 @@ protocol StreamSession: AnyObject {
   func ended()
 }
 
-/// One XMPP connection of the server: a TLS channel, the stream machine, and after login a session.
+/// One XMPP connection of the server: a channel, over TCP or WebSocket, the stream machine, and after login a session.
 ///
 /// Belongs to one loop at a time. It moves bytes and asks for credentials; the machine decides.
 final class XMPPConnection: ChannelDelegate {
   let context: ServerContext
   private(set) var worker: LoopWorker
   let channel: Channel
+  /// Between the channel and the stream, when the connection came as one of HTTP.
+  private let webSocket: XMPPWebSocket?
   let stream: ServerStream
   private var session: (any StreamSession)?
   private var login: Login?
@@ -50,9 +53,11 @@ final class XMPPConnection: ChannelDelegate {
     case device(DeviceCredentials, deviceID: String)
   }
 
-  init(worker: LoopWorker, channel: Channel) {
+  /// - Parameter webSocket: For a channel that was upgraded, and is open.
+  init(worker: LoopWorker, channel: Channel, webSocket: XMPPWebSocket? = nil) {
     self.worker = worker
     self.channel = channel
+    self.webSocket = webSocket
     context = worker.context
     number = worker.shard.nextStreamNumber()
     stream = ServerStream(
@@ -64,7 +69,7 @@ final class XMPPConnection: ChannelDelegate {
     channel.delegate = self
     channel.backlogBytesMax = context.limits.writeBacklogBytesMax
     channel.setUserTimeout(context.limits.deadAfter)
-    channel.start()
+    if webSocket == nil { channel.start() }
     armTimer()
   }
 
@@ -92,9 +97,42 @@ final class XMPPConnection: ChannelDelegate {
 
   /// - Returns: How many bytes the machine took; fewer than all while it waits for a verdict.
   private func feed(_ bytes: UnsafeRawBufferPointer) -> Int {
-    let scratch = shard.scratch
     shard.now = now
     shard.wall = worker.loop.wall
+    guard let webSocket else { return feedStream(bytes) }
+    let scratch = shard.scratch.webSocket
+    var offset = 0
+    while !isEnded, stream.state != .awaitingVerdict,
+      let event = webSocket.next(
+        bytes, &offset, limits: stream.xmlLimits, scratch, to: channel, now: now)
+    {
+      switch event {
+      case .stream(let range): feedMessage(scratch.message, range)
+      case .alive: _ = Self.space.withUTF8Buffer { feedStream(UnsafeRawBufferPointer($0)) }
+      case .fault(let condition): fail(condition, "A WebSocket message that is no XMPP")
+      case .ended(let reason):
+        closeChannel()
+        finish(reason)
+      }
+    }
+    return isEnded ? bytes.count : offset
+  }
+
+  private static let space: StaticString = " "
+
+  /// - Parameter message: Holds on to the loop's buffer, whatever is done meanwhile.
+  private func feedMessage(_ message: [UInt8], _ range: Range<Int>) {
+    let before = stream.stanzaCount
+    let wasOpen = stream.state != .awaitingHeader && stream.state != .awaitingSecondHeader
+    message.withUnsafeBytes { _ = feedStream(UnsafeRawBufferPointer(rebasing: $0[range])) }
+    // RFC 7395 §3.3: one element a message, and all of it.
+    if wasOpen, !isEnded, !isClosing, stream.isMidStanza || stream.stanzaCount &- before != 1 {
+      fail(.badFormat, "A WebSocket message holds one stanza")
+    }
+  }
+
+  private func feedStream(_ bytes: UnsafeRawBufferPointer) -> Int {
+    let scratch = shard.scratch
     var offset = 0
     while let event = stream.next(
       bytes, &offset, scratch: &scratch.text, output: &scratch.reply, now: now)
@@ -137,7 +175,7 @@ final class XMPPConnection: ChannelDelegate {
       if session?.peerCloses() ?? true { close() }
     case .ended(let end):
       context.log.debug("A stream ended", ["peer": .init(peer), "end": .init("\(end)")])
-      channel.close()
+      closeChannel()
       finish("\(end)")
     }
   }
@@ -192,7 +230,9 @@ final class XMPPConnection: ChannelDelegate {
   }
 
   private func authenticated(_ identity: String) {
-    stream.authenticated(local: identity, output: &shard.scratch.reply, now: now)
+    var windowMax: Int?
+    if case .sender = login { windowMax = context.limits.negotiatedWindow }
+    stream.authenticated(local: identity, windowMax: windowMax, output: &shard.scratch.reply, now: now)
     sendReply()
     armTimer()
     resumeHeld()
@@ -240,25 +280,38 @@ final class XMPPConnection: ChannelDelegate {
 
   // MARK: For the session
 
-  /// Sends what `fill` appends.
+  /// How its stanzas are to be written.
+  var framing: PushStanzas.Framing { webSocket == nil ? .stream : .webSocket }
+
+  /// Sends what `fill` appends: one stanza in ``framing``.
   func write(_ fill: (inout ByteWriter) -> Void) {
     guard !isEnded else { return }
     let scratch = shard.scratch
     scratch.output.removeAll()
     fill(&scratch.output)
-    scratch.output.bytes.withUnsafeBytes { send($0) }
+    guard !isMute else { return }
+    scratch.output.bytes.withUnsafeBytes { bytes in
+      if let webSocket { webSocket.send(element: bytes, to: channel) } else { channel.send(bytes) }
+    }
+    sent()
   }
 
   private func sendReply() {
     let scratch = shard.scratch
     guard !scratch.reply.isEmpty else { return }
-    scratch.reply.bytes.withUnsafeBytes { send($0) }
+    guard !isMute else { return scratch.reply.removeAll() }
+    scratch.reply.bytes.withUnsafeBytes { bytes in
+      if let webSocket {
+        webSocket.send(stream: bytes, scratch.webSocket, to: channel, now: now)
+      } else {
+        channel.send(bytes)
+      }
+    }
     scratch.reply.removeAll()
+    sent()
   }
 
-  private func send(_ bytes: UnsafeRawBufferPointer) {
-    guard !isMute else { return }
-    channel.send(bytes)
+  private func sent() {
     stream.wrote(now: now)
     if channel.queuedBytes > context.limits.writeBacklogBytesMax / 2, !isStalled {
       // What it sends makes more for it to read: first it must take what waits. Past the mark the channel ends.
@@ -283,7 +336,7 @@ final class XMPPConnection: ChannelDelegate {
     guard !isEnded else { return }
     stream.fail(condition, text: text, output: &shard.scratch.reply)
     sendReply()
-    channel.close()
+    closeChannel()
     finish(text)
   }
 
@@ -302,8 +355,14 @@ final class XMPPConnection: ChannelDelegate {
     guard !isEnded else { return }
     stream.close(output: &shard.scratch.reply)
     sendReply()
-    channel.close()
+    closeChannel()
     finish("closed")
+  }
+
+  private func closeChannel() {
+    webSocket?.close(
+      context.isDraining ? .goingAway : .normal, shard.scratch.webSocket, to: channel, now: now)
+    channel.close()
   }
 
   /// The session has sent all it owed: true when that ends the stream, since the peer closed its side.

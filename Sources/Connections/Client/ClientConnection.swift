@@ -20,7 +20,9 @@ package protocol ClientConnection: AnyObject {
 /// Who hears from a ``ClientConnection``, on its loop.
 package protocol ClientConnectionOwner: AnyObject {
   /// The stream is bound: stanzas may be written.
-  func opened(_ stream: StreamNumber)
+  ///
+  /// - Parameter window: What the server granted when a larger one was asked for.
+  func opened(_ stream: StreamNumber, window: Int?)
   /// A message stanza. The text of its `gcm` and its id lie in a buffer that is good until the call returns.
   func received(
     _ text: UnsafeRawBufferPointer, id: UnsafeRawBufferPointer?, kind: MessageKind, on stream: StreamNumber)
@@ -28,4 +30,9 @@ package protocol ClientConnectionOwner: AnyObject {
   func refused(_ id: String, _ text: String, on stream: StreamNumber)
   /// The stream is gone. Comes exactly once, unless it was aborted.
   func closed(_ stream: StreamNumber, _ end: StreamClosure)
+}
+
+extension ClientConnectionOwner {
+  /// The stream is bound, with the protocol's window.
+  package func opened(_ stream: StreamNumber) { opened(stream, window: nil) }
 }

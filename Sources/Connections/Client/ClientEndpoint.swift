@@ -10,6 +10,8 @@ package struct ClientEndpoint: Sendable {
   package var certificateName: String?
   /// Nil for plain TCP, which only tests use.
   package var context: TLSContext?
+  /// Path of a WebSocket for XMPP (RFC 7395); nil is XMPP without one.
+  package var webSocketPath: String?
   package var login: ClientLogin
   package var limits: StreamLimits
   /// For connecting, TLS, log-in and bind together.
@@ -20,13 +22,15 @@ package struct ClientEndpoint: Sendable {
   package var backlogBytesMax = 16 << 20
 
   package init(
-    host: String, port: UInt16, certificateName: String? = nil, context: TLSContext?, login: ClientLogin,
-    limits: StreamLimits = StreamLimits(), connectTimeout: Duration = .seconds(10)
+    host: String, port: UInt16, certificateName: String? = nil, context: TLSContext?,
+    webSocketPath: String? = nil, login: ClientLogin, limits: StreamLimits = StreamLimits(),
+    connectTimeout: Duration = .seconds(10)
   ) {
     self.host = host
     self.port = port
     self.certificateName = certificateName
     self.context = context
+    self.webSocketPath = webSocketPath
     self.login = login
     self.limits = limits
     self.connectTimeout = connectTimeout

@@ -7,10 +7,13 @@ package import XMLCore
 package struct EncodedMessage: Sendable {
   package var id: String
   package var stanza: [UInt8]
+  /// Messages of the same order are sent one after the other.
+  package var order: UInt64?
 
-  package init(id: String, stanza: [UInt8]) {
+  package init(id: String, stanza: [UInt8], order: UInt64? = nil) {
     self.id = id
     self.stanza = stanza
+    self.order = order
   }
 }
 
@@ -89,6 +92,7 @@ package final class ClientLine: ClientConnectionOwner {
   package var pendingCount: Int { machine.pendingCount }
   package var isClosed: Bool { machine.isClosed }
   package var currentStream: StreamNumber? { machine.currentStream }
+  package var openStreamCount: Int { machine.openStreamCount }
 
   // MARK: From above
 
@@ -99,7 +103,7 @@ package final class ClientLine: ClientConnectionOwner {
 
   /// Takes charge of a message; its end comes by ``ClientLineDelegate/finished(_:)`` under `tag`.
   package func submit(_ message: EncodedMessage, tag: UInt64) -> SenderMachine.Submission {
-    let answer = machine.submit(id: message.id, now: loop.now, &actions)
+    let answer = machine.submit(id: message.id, order: message.order, now: loop.now, &actions)
     if case .accepted(let slot) = answer {
       // proof: slots are numbered without gaps.
       while held.count <= Int(slot.index) { held.append(nil) }
@@ -158,8 +162,8 @@ package final class ClientLine: ClientConnectionOwner {
 
   // MARK: From the connections
 
-  package func opened(_ stream: StreamNumber) {
-    machine.opened(stream, now: loop.now, &actions)
+  package func opened(_ stream: StreamNumber, window: Int?) {
+    machine.opened(stream, window: window, now: loop.now, &actions)
     perform()
   }
 

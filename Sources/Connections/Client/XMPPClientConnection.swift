@@ -2,10 +2,11 @@ import Bytes
 package import DeliveryCore
 package import EventLoops
 import Seams
+import WebSocketCore
 import XMLCore
 import XMPPCore
 
-/// One XMPP stream of a client over TLS.
+/// One XMPP stream of a client over TLS, or over a WebSocket on TLS.
 ///
 /// Moves bytes between a ``Channel`` and a `ClientStream`, keeps their one timer, and reports to its owner. Belongs
 /// to its loop.
@@ -14,6 +15,7 @@ package final class XMPPClientConnection: ClientConnection, ChannelDelegate {
   private final class Scratch {
     var text: [UInt8] = []
     var output = ByteWriter()
+    let webSocket = WebSocketScratch()
   }
 
   private let endpoint: ClientEndpoint
@@ -24,6 +26,9 @@ package final class XMPPClientConnection: ClientConnection, ChannelDelegate {
   private var owner: (any ClientConnectionOwner)?
   private var connector: ChannelConnector?
   private var channel: Channel?
+  /// Until the server has agreed to speak WebSocket.
+  private var handshake: ClientHandshake?
+  private var webSocket: XMPPWebSocket?
   private var stream: ClientStream?
   private var timer: LoopTimer?
   /// When the attempt to open the stream is given up; nil once it is open.
@@ -55,7 +60,11 @@ package final class XMPPClientConnection: ClientConnection, ChannelDelegate {
 
   package func write(_ stanza: UnsafeRawBufferPointer) {
     guard let channel, let stream, stream.state == .ready else { return }
-    channel.send(stanza)
+    if let webSocket {
+      webSocket.send(stanza: stanza, scratch.webSocket, to: channel)
+    } else {
+      channel.send(stanza)
+    }
     stream.wrote(now: loop.now)
     if blockedSince == nil, channel.queuedBytes > 1 << 20 {
       blockedSince = loop.now
@@ -100,15 +109,75 @@ package final class XMPPClientConnection: ClientConnection, ChannelDelegate {
       channel.delegate = self
       channel.backlogBytesMax = endpoint.backlogBytesMax
       channel.setUserTimeout(endpoint.limits.deadAfter)
-      let stream = ClientStream(login: endpoint.login, limits: endpoint.limits, now: loop.now)
-      self.stream = stream
-      stream.open(output: &scratch.output, now: loop.now)
-      sendOutput()
-      armTimer()
+      if let path = endpoint.webSocketPath {
+        shakeHands(channel, path)
+      } else {
+        openStream()
+      }
     }
   }
 
+  private func shakeHands(_ channel: Channel, _ path: String) {
+    let name = endpoint.host.contains(":") ? "[\(endpoint.host)]" : endpoint.host
+    let handshake = ClientHandshake(
+      host: endpoint.port == 443 ? name : "\(name):\(endpoint.port)", path: path, subprotocol: "xmpp",
+      random: { [loop] in loop.random() })
+    channel.send(handshake.request)
+    self.handshake = handshake
+    armTimer()
+  }
+
+  /// - Returns: Bytes of the answer; those behind it are of the WebSocket.
+  private func receivedAnswer(_ plaintext: UnsafeRawBufferPointer) -> Int {
+    var offset = 0
+    do throws(HandshakeFault) {
+      guard try handshake?.receive(plaintext, &offset) == true else { return offset }
+      handshake = nil
+      webSocket = XMPPWebSocket(
+        .client, messageBytesMax: endpoint.limits.stanzaBytesMax, now: loop.now,
+        random: { [loop] in loop.random() })
+      openStream()
+    } catch {
+      over(StreamClosure(.connectFailed, error.description))
+    }
+    return offset
+  }
+
+  private func openStream() {
+    let stream = ClientStream(login: endpoint.login, limits: endpoint.limits, now: loop.now)
+    self.stream = stream
+    stream.open(output: &scratch.output, now: loop.now)
+    sendOutput()
+    armTimer()
+  }
+
   package func received(_ plaintext: UnsafeRawBufferPointer) {
+    var offset = 0
+    if handshake != nil {
+      offset = receivedAnswer(plaintext)
+      guard handshake == nil else { return }
+    }
+    guard let webSocket else {
+      feed(UnsafeRawBufferPointer(rebasing: plaintext[offset...]))
+      return
+    }
+    while let stream, let channel, owner != nil,
+      let event = webSocket.next(
+        plaintext, &offset, limits: stream.xmlLimits, scratch.webSocket, to: channel, now: loop.now)
+    {
+      switch event {
+      case .stream(let range):
+        let message = scratch.webSocket.message
+        message.withUnsafeBytes { feed(UnsafeRawBufferPointer(rebasing: $0[range])) }
+      case .alive: " ".utf8.withContiguousStorageIfAvailable { feed(UnsafeRawBufferPointer($0)) }
+      case .fault(let condition):
+        over(StreamClosure(.protocolBroken, "a WebSocket message that is no XMPP: \(condition.rawValue)"))
+      case .ended(let reason): over(StreamClosure(isEnding ? .ended : .lost, reason))
+      }
+    }
+  }
+
+  private func feed(_ plaintext: UnsafeRawBufferPointer) {
     guard let stream else { return }
     var offset = 0
     while owner != nil,
@@ -146,18 +215,26 @@ package final class XMPPClientConnection: ClientConnection, ChannelDelegate {
     case .ready:
       openDeadline = nil
       armTimer()
-      owner?.opened(number)
+      owner?.opened(number, window: stream?.grantedWindow)
     case .refused(let refused):
       if let id = refused.id { owner?.refused(id, refused.text, on: number) }
     case .ended(let end):
-      over(StreamClosure(end, isEnding: isEnding))
+      var closure = StreamClosure(end, isEnding: isEnding)
+      closure.retryAfter = stream?.retryAfter
+      over(closure)
     }
   }
 
   private func sendOutput() {
     guard !scratch.output.isEmpty else { return }
     if let channel {
-      scratch.output.bytes.withUnsafeBytes { channel.send($0) }
+      scratch.output.bytes.withUnsafeBytes { bytes in
+        if let webSocket {
+          webSocket.send(stream: bytes, scratch.webSocket, to: channel, now: loop.now)
+        } else {
+          channel.send(bytes)
+        }
+      }
       stream?.wrote(now: loop.now)
     }
     scratch.output.removeAll()
@@ -165,6 +242,7 @@ package final class XMPPClientConnection: ClientConnection, ChannelDelegate {
 
   private func over(_ end: StreamClosure) {
     sendOutput()
+    if let channel { webSocket?.close(.normal, scratch.webSocket, to: channel, now: loop.now) }
     channel?.close()
     cleanUp()
     guard let owner else { return }
@@ -175,6 +253,8 @@ package final class XMPPClientConnection: ClientConnection, ChannelDelegate {
   private func cleanUp() {
     channel?.delegate = nil
     channel = nil
+    handshake = nil
+    webSocket = nil
     stream = nil
     connector = nil
     timer?.cancel()
@@ -201,10 +281,14 @@ package final class XMPPClientConnection: ClientConnection, ChannelDelegate {
 
   private func timerFired() {
     timer = nil
-    guard owner != nil, let stream else { return }
+    guard owner != nil else { return }
     let now = loop.now
     if let openDeadline, openDeadline <= now {
       over(StreamClosure(.timedOut, "not logged in in time"))
+      return
+    }
+    guard let stream else {
+      armTimer()
       return
     }
     if let since = blockedSince, since + endpoint.limits.deadAfter <= now {

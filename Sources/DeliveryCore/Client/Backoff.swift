@@ -48,6 +48,16 @@ package struct Backoff: Sendable, Equatable {
     return .nanoseconds(Int64.random(in: 0...max(0, ceiling), using: &chance))
   }
 
+  /// The peer asked for a pause.
+  ///
+  /// - Returns: `wait`, or the pause and up to as much again, so that all who were asked do not come in step. At
+  ///   most an hour.
+  package func heeding(_ pause: Duration?, _ wait: Duration, using chance: inout SeededChance) -> Duration {
+    guard let pause, pause > .zero else { return wait }
+    let ns = min(pause, .seconds(1_800)).ns
+    return max(wait, .nanoseconds(ns + Int64.random(in: 0...ns, using: &chance)))
+  }
+
   /// A stream was lost, or is about to be, after the log-in succeeded.
   ///
   /// - Parameters:

@@ -10,7 +10,9 @@ import Seams
 package struct PendingTable: Sendable {
   enum Phase: Sendable, Equatable {
     case free
-    /// Held until the window has room.
+    /// Held until an earlier message of the same order has ended.
+    case blocked
+    /// Held until a window has room.
     case ready
     /// Written on a stream, neither acked nor nacked.
     case pending(StreamNumber)
@@ -30,6 +32,11 @@ package struct PendingTable: Sendable {
     /// Ack deadline while pending, next try while waiting.
     var due: Moment
     var lastNack: Nack?
+    /// Messages of one order are sent one after the other; nil for those that nothing waits for.
+    var order: UInt64?
+    /// Neighbours in that order.
+    var orderPrevious: Int32 = -1
+    var orderNext: Int32 = -1
   }
 
   private struct Wait: Sendable {
@@ -45,6 +52,8 @@ package struct PendingTable: Sendable {
   private var ageLinks: [SlotList.Link] = []
   private var free: [Int32] = []
   private var slots: [String: Int32] = [:]
+  /// The last message of each order.
+  private var orderTails: [UInt64: Int32] = [:]
   private(set) var ready = SlotList()
   private(set) var pending = SlotList()
   private(set) var byAge = SlotList()
@@ -74,10 +83,10 @@ package struct PendingTable: Sendable {
 
   // MARK: Moves
 
-  /// Takes a message in, ready to be written after those before it.
+  /// Takes a message in, ready to be written after those before it, or blocked by one of its order.
   ///
   /// - Returns: nil when the id is here already or the table is full.
-  mutating func insert(id: String, now: Moment) -> Int32? {
+  mutating func insert(id: String, order: UInt64? = nil, now: Moment) -> Int32? {
     guard count < messagesMax else { return nil }
     let slot: Int32
     if let last = free.last { slot = last } else { slot = Int32(entries.count) }
@@ -92,10 +101,36 @@ package struct PendingTable: Sendable {
       let generation = entries[Int(slot)].generation
       entries[Int(slot)] = Entry(id: id, generation: generation, submitted: now, due: now)
     }
-    entries[Int(slot)].phase = .ready
-    ready.append(slot, &links)
     byAge.append(slot, &ageLinks)
+    if let order, let tail = joinOrder(slot, order) {
+      entries[Int(slot)].phase = .blocked
+      entries[Int(slot)].orderPrevious = tail
+      entries[Int(tail)].orderNext = slot
+    } else {
+      entries[Int(slot)].phase = .ready
+      ready.append(slot, &links)
+    }
     return slot
+  }
+
+  /// - Returns: The message before it; nil when it is the first of its order.
+  private mutating func joinOrder(_ slot: Int32, _ order: UInt64) -> Int32? {
+    entries[Int(slot)].order = order
+    return orderTails.updateValue(slot, forKey: order)
+  }
+
+  /// The next message of its order, if this was the first, may be written.
+  private mutating func leaveOrder(_ slot: Int32) {
+    let entry = entries[Int(slot)]
+    guard let order = entry.order else { return }
+    if entry.orderPrevious >= 0 { entries[Int(entry.orderPrevious)].orderNext = entry.orderNext }
+    guard entry.orderNext >= 0 else {
+      orderTails[order] = entry.orderPrevious >= 0 ? entry.orderPrevious : nil
+      return
+    }
+    entries[Int(entry.orderNext)].orderPrevious = entry.orderPrevious
+    // It came before what is ready now.
+    if entry.orderPrevious < 0 { makeReady(entry.orderNext) }
   }
 
   /// The first ready message was written on `stream`.
@@ -133,6 +168,7 @@ package struct PendingTable: Sendable {
   /// The message ended; its slot is free.
   mutating func remove(_ slot: Int32) {
     leavePhase(slot)
+    leaveOrder(slot)
     byAge.remove(slot, &ageLinks)
     slots.removeValue(forKey: entries[Int(slot)].id)
     entries[Int(slot)].phase = .free
@@ -144,7 +180,7 @@ package struct PendingTable: Sendable {
 
   private mutating func leavePhase(_ slot: Int32) {
     switch entries[Int(slot)].phase {
-    case .free: break
+    case .free, .blocked: break
     case .ready: ready.remove(slot, &links)
     case .pending: pending.remove(slot, &links)
     case .waiting:

@@ -93,10 +93,13 @@ package struct StreamClosure: Equatable, Sendable, CustomStringConvertible {
   package var kind: Kind
   /// For people; holds no credentials and no payload.
   package var detail: String
+  /// How long the peer asked to be left alone.
+  package var retryAfter: Duration?
 
-  package init(_ kind: Kind, _ detail: String = "") {
+  package init(_ kind: Kind, _ detail: String = "", retryAfter: Duration? = nil) {
     self.kind = kind
     self.detail = detail
+    self.retryAfter = retryAfter
   }
 
   package var description: String { detail.isEmpty ? kind.rawValue : "\(kind.rawValue): \(detail)" }

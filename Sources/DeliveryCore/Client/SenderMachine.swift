@@ -1,88 +1,22 @@
 package import Seams
 
-/// One logical sender connection: a line of streams, one current, older ones draining.
+/// One logical sender connection: some streams that share its messages, and older ones draining.
+///
+/// Each place for a stream is a lane. A message goes to the open lane with the fewest pending ones; when a stream
+/// is lost, what it had not answered goes to the others at once. While no stream is open, one lane alone tries,
+/// so that a pool asks a server that is away no more often than a single stream would; the others follow when it
+/// is in. With one lane this is a line of streams, as devices have.
 ///
 /// Bytes, sockets and clocks are elsewhere: events come in with the time, actions go out, and
 /// ``nextDeadline`` says when ``tick(now:_:)`` is due. The driver keeps the stanza of every slot until its
 /// `finish` and writes it as often as it is told to.
 ///
-/// What holds at any time: at most `windowMax` messages are pending on one stream; every submitted message
+/// What holds at any time: at most a window of messages is pending on one stream; every submitted message
 /// gets exactly one `finish`; a message is pending on at most one stream; it is written under the same id
-/// every time, so that a server that took it before recognises it.
+/// every time, so that a server that took it before recognises it; of messages with the same order one at a time
+/// is between its submission and its end, the rest wait in turn.
 /// - Source: FCM XMPP protocol, flow control, connection draining and back-off rules.
 package struct SenderMachine: Sendable {
-  package struct Settings: Sendable, Equatable {
-    /// Messages written on one stream and not answered; 100 is what the protocol allows.
-    package var windowMax: Int
-    /// Messages that have not ended, those held included; ``submit(id:now:_:)`` refuses more.
-    package var messagesMax: Int
-    /// From writing a message to its ack or nack.
-    package var ackTimeout: Duration
-    /// How long a draining stream is kept for its outstanding acks; the server is expected to close first.
-    package var drainTimeout: Duration
-    /// Draining streams kept at a time; the oldest is ended when there are more.
-    package var drainingMax: Int
-    package var retry: RetryRules
-    package var backoff: Backoff.Settings
-    /// Whether a lost or failed stream is opened again; if not, the first loss closes the sender.
-    package var reconnects: Bool
-    /// Whether refused credentials close the sender instead of being tried again later.
-    package var stopsWhenRefused: Bool
-
-    package init(
-      windowMax: Int = 100, messagesMax: Int = 1_000, ackTimeout: Duration = .seconds(60),
-      drainTimeout: Duration = .seconds(120), drainingMax: Int = 4, retry: RetryRules = RetryRules(),
-      backoff: Backoff.Settings = Backoff.Settings(), reconnects: Bool = true,
-      stopsWhenRefused: Bool = false
-    ) {
-      self.windowMax = max(1, windowMax)
-      self.messagesMax = max(1, messagesMax)
-      self.ackTimeout = ackTimeout
-      self.drainTimeout = drainTimeout
-      self.drainingMax = max(1, drainingMax)
-      self.retry = retry
-      self.backoff = backoff
-      self.reconnects = reconnects
-      self.stopsWhenRefused = stopsWhenRefused
-    }
-  }
-
-  /// What the driver is to do, in order.
-  package enum Action: Equatable, Sendable {
-    /// Connect, log in and bind; report ``opened(_:now:_:)`` or ``closed(_:_:now:_:)``.
-    case openStream(StreamNumber)
-    /// Write the slot's stanza.
-    case write(SendSlot, StreamNumber)
-    /// Tell the caller; the slot may be used again by the next submission.
-    case finish(SendSlot, SendOutcome)
-    /// End the stream in order, then report ``closed(_:_:now:_:)``.
-    case endStream(StreamNumber)
-    /// Tell whoever watches.
-    case changed(Status)
-  }
-
-  /// What an observer of the sender sees.
-  package enum Status: Equatable, Sendable {
-    case connecting(StreamNumber)
-    case connected(StreamNumber)
-    /// The server announced the end of this stream; another one is being opened.
-    case draining(StreamNumber)
-    /// The current stream is gone; nil when no other will be opened.
-    case disconnected(StreamClosure, retryAfter: Duration?)
-    /// Final.
-    case closed
-  }
-
-  package enum Submission: Equatable, Sendable {
-    case accepted(SendSlot)
-    /// ``Settings/messagesMax`` have not ended; try again after a `finish`.
-    case full
-    /// A message of this id has not ended.
-    case duplicateID
-    /// ``close(now:deadline:_:)`` was called, or the sender gave up.
-    case closed
-  }
-
   private enum Life: Equatable, Sendable {
     /// Not started. Can go to open when started, closed when closed.
     case idle
@@ -92,12 +26,25 @@ package struct SenderMachine: Sendable {
     case closed
   }
 
-  private enum Current: Equatable, Sendable {
-    case none
-    /// Opens the next stream at that time.
-    case resting(until: Moment)
-    case opening(StreamNumber)
-    case open(StreamNumber, since: Moment)
+  /// A place for a stream.
+  private struct Lane: Equatable, Sendable {
+    enum State: Equatable, Sendable {
+      case none
+      /// Waits for another lane to get through.
+      case parked
+      /// Opens the next stream at that time.
+      case resting(until: Moment)
+      case opening(StreamNumber)
+      case open(StreamNumber, since: Moment)
+    }
+
+    var state = State.none
+    /// Pending on the open stream.
+    var pending = 0
+    var window = 0
+    /// Whether the peer answered anything on the open stream.
+    var progressed = false
+    var backoff: Backoff
   }
 
   private struct Draining: Equatable, Sendable {
@@ -109,16 +56,13 @@ package struct SenderMachine: Sendable {
   package let settings: Settings
   private var table: PendingTable
   private var life = Life.idle
-  private var current = Current.none
+  private var lanes: [Lane]
+  /// Where the search for the lane with the most room begins, so that equal ones take turns.
+  private var turn = 0
   private var draining: [Draining] = []
   /// Streams that were told to end and have not reported it.
   private var ending: [StreamNumber] = []
-  /// Pending on the current stream.
-  private var pendingCurrent = 0
-  /// Whether the peer answered anything on the current stream.
-  private var progressed = false
   private var lastStream: UInt32 = 0
-  private var backoff: Backoff
   private var chance: SeededChance
   /// Acks and nacks for messages that were not pending: doubles, or after a deadline.
   ///
@@ -128,7 +72,7 @@ package struct SenderMachine: Sendable {
   package init(_ settings: Settings = Settings(), seed: UInt64) {
     self.settings = settings
     table = PendingTable(messagesMax: settings.messagesMax)
-    backoff = Backoff(settings.backoff)
+    lanes = Array(repeating: Lane(backoff: Backoff(settings.backoff)), count: settings.streams)
     chance = SeededChance(seed: seed)
   }
 
@@ -143,10 +87,14 @@ package struct SenderMachine: Sendable {
   /// Written on this stream and not answered.
   package func pendingCount(on stream: StreamNumber) -> Int { table.pendingSlots(of: stream).count }
   package var isClosed: Bool { life == .closed }
-  /// The stream new messages go to, while it is open.
+  /// A stream that new messages go to, while one is open.
   package var currentStream: StreamNumber? {
-    if case .open(let stream, _) = current { return stream }
+    for lane in lanes { if case .open(let stream, _) = lane.state { return stream } }
     return nil
+  }
+  /// Streams that new messages go to.
+  package var openStreamCount: Int {
+    lanes.count { if case .open = $0.state { true } else { false } }
   }
 
   package func id(of slot: SendSlot) -> String? {
@@ -159,14 +107,19 @@ package struct SenderMachine: Sendable {
   package mutating func start(now: Moment, _ out: inout [Action]) {
     guard life == .idle else { return }
     life = .open
-    openNext(&out)
+    openNext(0, &out)
+    for index in lanes.indices.dropFirst() { lanes[index].state = .parked }
   }
 
-  /// Takes charge of a message: written now if the window has room, else held.
-  package mutating func submit(id: String, now: Moment, _ out: inout [Action]) -> Submission {
+  /// Takes charge of a message: written now if a window has room, else held.
+  ///
+  /// - Parameter order: A hash of what messages are to stay in order for, of their target for instance.
+  package mutating func submit(
+    id: String, order: UInt64? = nil, now: Moment, _ out: inout [Action]
+  ) -> Submission {
     guard life == .open || life == .idle else { return .closed }
     guard table.count < settings.messagesMax else { return .full }
-    guard let slot = table.insert(id: id, now: now) else { return .duplicateID }
+    guard let slot = table.insert(id: id, order: order, now: now) else { return .duplicateID }
     let handle = table.handle(slot)
     flush(now: now, &out)
     return .accepted(handle)
@@ -194,12 +147,20 @@ package struct SenderMachine: Sendable {
   // MARK: The peer's side
 
   /// The stream is bound: messages may be written.
-  package mutating func opened(_ stream: StreamNumber, now: Moment, _ out: inout [Action]) {
-    guard current == .opening(stream) else { return }
-    current = .open(stream, since: now)
-    pendingCurrent = 0
-    progressed = false
+  ///
+  /// - Parameter window: What the server granted, when more than the protocol's window was asked for; nil when it
+  ///   does not know of that.
+  package mutating func opened(
+    _ stream: StreamNumber, window: Int? = nil, now: Moment, _ out: inout [Action]
+  ) {
+    guard let index = lanes.firstIndex(where: { $0.state == .opening(stream) }) else { return }
+    lanes[index].state = .open(stream, since: now)
+    lanes[index].pending = 0
+    lanes[index].progressed = false
+    lanes[index].window = min(
+      settings.windowMax, max(Settings.windowOfProtocol, window ?? Settings.windowOfProtocol))
     out.append(.changed(.connected(stream)))
+    unpark(now: now, &out)
     flush(now: now, &out)
   }
 
@@ -232,7 +193,7 @@ package struct SenderMachine: Sendable {
     } else {
       strayAnswers += 1
     }
-    if retryClass == .elsewhere, currentStream == stream {
+    if retryClass == .elsewhere, lane(of: stream) != nil {
       drainingAnnounced(stream, now: now, &out)
     }
     settle(now: now, &out)
@@ -255,18 +216,20 @@ package struct SenderMachine: Sendable {
   package mutating func drainingAnnounced(
     _ stream: StreamNumber, now: Moment, _ out: inout [Action]
   ) {
-    guard case .open(stream, let since) = current else { return }
+    guard let index = lane(of: stream), case .open(_, let since) = lanes[index].state else { return }
     draining.append(Draining(stream: stream, deadline: now + settings.drainTimeout))
-    pendingCurrent = 0
-    out.append(.changed(.draining(stream)))
-    if draining.count(where: { !$0.ended }) > settings.drainingMax,
+    lanes[index].pending = 0
+    lanes[index].state = .none
+    if openStreamCount == 0 { out.append(.changed(.draining(stream))) }
+    if draining.count(where: { !$0.ended }) > settings.drainingMax * lanes.count,
       let oldest = draining.firstIndex(where: { !$0.ended })
     {
       draining[oldest].ended = true
       out.append(.endStream(draining[oldest].stream))
     }
-    let wait = backoff.dropped(lived: now - since, progressed: progressed, using: &chance)
-    rest(wait, now: now, &out)
+    let wait = lanes[index].backoff.dropped(
+      lived: now - since, progressed: lanes[index].progressed, using: &chance)
+    rest(index, wait, now: now, &out)
   }
 
   /// A stream is gone, in whatever way; also one that never opened.
@@ -274,20 +237,21 @@ package struct SenderMachine: Sendable {
     _ stream: StreamNumber, _ end: StreamClosure, now: Moment, _ out: inout [Action]
   ) {
     ending.removeAll { $0 == stream }
-    if let index = draining.firstIndex(where: { $0.stream == stream }) {
-      draining.remove(at: index)
+    if let place = draining.firstIndex(where: { $0.stream == stream }) {
+      draining.remove(at: place)
       releasePending(of: stream, now: now, &out)
       if end.kind == .replaced { giveUp(end, now: now, &out) }
-    } else if current == .opening(stream) {
-      let wait = backoff.failed(using: &chance)
-      lostCurrent(end, wait: wait, now: now, &out)
-    } else if case .open(stream, let since) = current {
-      pendingCurrent = 0
-      let wait = backoff.dropped(lived: now - since, progressed: progressed, using: &chance)
-      // Released before the next stream is opened, and written on it only once it is.
-      current = .none
+    } else if let index = lanes.firstIndex(where: { $0.state == .opening(stream) }) {
+      let wait = lanes[index].backoff.failed(using: &chance)
+      lost(index, end, wait: wait, now: now, &out)
+    } else if let index = lane(of: stream), case .open(_, let since) = lanes[index].state {
+      lanes[index].pending = 0
+      let wait = lanes[index].backoff.dropped(
+        lived: now - since, progressed: lanes[index].progressed, using: &chance)
+      // Released before the next stream is opened, and written on others once they have room.
+      lanes[index].state = .none
       releasePending(of: stream, now: now, &out)
-      lostCurrent(end, wait: wait, now: now, &out)
+      lost(index, end, wait: wait, now: now, &out)
     }
     settle(now: now, &out)
   }
@@ -305,7 +269,7 @@ package struct SenderMachine: Sendable {
     consider(table.ackDeadline)
     consider(table.oldestSubmitted.map { $0 + settings.retry.totalTimeout })
     consider(table.nextTry)
-    if case .resting(let until) = current { consider(until) }
+    for lane in lanes { if case .resting(let until) = lane.state { consider(until) } }
     if case .closing(let deadline) = life { consider(deadline) }
     for stream in draining where !stream.ended { consider(stream.deadline) }
     return next
@@ -331,16 +295,21 @@ package struct SenderMachine: Sendable {
     if case .closing(let deadline) = life, deadline <= now {
       finishAll(.closed, now: now, &out)
     }
-    if case .resting(let until) = current, until <= now {
-      openNext(&out)
+    for index in lanes.indices {
+      if case .resting(let until) = lanes[index].state, until <= now { openNext(index, &out) }
     }
     settle(now: now, &out)
   }
 
   // MARK: Helpers
 
+  /// The lane on which this stream is open.
+  private func lane(of stream: StreamNumber) -> Int? {
+    lanes.firstIndex { if case .open(stream, _) = $0.state { true } else { false } }
+  }
+
   private mutating func noteProgress(on stream: StreamNumber) {
-    if currentStream == stream { progressed = true }
+    if let index = lane(of: stream) { lanes[index].progressed = true }
   }
 
   private func pendingSlot(_ id: String, on stream: StreamNumber) -> Int32? {
@@ -350,10 +319,10 @@ package struct SenderMachine: Sendable {
     return slot
   }
 
-  /// Lowers the count of the current stream when a pending message stops being one.
+  /// Lowers the count of its stream when a pending message stops being one.
   private mutating func leaveWindow(_ slot: Int32) {
-    if case .pending(let stream) = table.entries[Int(slot)].phase, currentStream == stream {
-      pendingCurrent -= 1
+    if case .pending(let stream) = table.entries[Int(slot)].phase, let index = lane(of: stream) {
+      lanes[index].pending -= 1
     }
   }
 
@@ -412,34 +381,64 @@ package struct SenderMachine: Sendable {
     }
   }
 
-  private mutating func openNext(_ out: inout [Action]) {
+  // MARK: Lanes
+
+  private mutating func openNext(_ index: Int, _ out: inout [Action]) {
     lastStream += 1
     let stream = StreamNumber(lastStream)
-    current = .opening(stream)
-    out.append(.changed(.connecting(stream)))
+    lanes[index].state = .opening(stream)
+    if openStreamCount == 0 { out.append(.changed(.connecting(stream))) }
     out.append(.openStream(stream))
   }
 
-  /// Opens the next stream after a wait.
-  private mutating func rest(_ wait: Duration, now: Moment, _ out: inout [Action]) {
-    if wait <= .zero { openNext(&out) } else { current = .resting(until: now + wait) }
+  /// Opens the lane's next stream after a wait, unless another lane is trying for all of them.
+  private mutating func rest(_ index: Int, _ wait: Duration, now: Moment, _ out: inout [Action]) {
+    if openStreamCount == 0, isTried(besides: index) {
+      lanes[index].state = .parked
+    } else if wait <= .zero {
+      openNext(index, &out)
+    } else {
+      lanes[index].state = .resting(until: now + wait)
+    }
   }
 
-  private mutating func lostCurrent(
-    _ end: StreamClosure, wait: Duration, now: Moment, _ out: inout [Action]
-  ) {
-    current = .none
-    let final =
-      end.kind == .replaced || !settings.reconnects
-      || (end.kind == .loginRefused && settings.stopsWhenRefused)
-    if final {
-      giveUp(end, now: now, &out)
-    } else if case .closing = life, table.isEmpty {
-      return
-    } else {
-      out.append(.changed(.disconnected(end, retryAfter: wait)))
-      rest(wait, now: now, &out)
+  private func isTried(besides index: Int) -> Bool {
+    lanes.indices.contains { other in
+      guard other != index else { return false }
+      switch lanes[other].state {
+      case .opening, .resting: return true
+      case .none, .parked, .open: return false
+      }
     }
+  }
+
+  /// One lane is in: the others follow, spread over a moment.
+  private mutating func unpark(now: Moment, _ out: inout [Action]) {
+    let parked = lanes.indices.filter { lanes[$0].state == .parked }
+    let spread = min(settings.backoff.waitFirst.ns, Int64(parked.count) * 10_000_000)
+    for index in parked {
+      lanes[index].state = .resting(until: now + .nanoseconds(Int64.random(in: 0...spread, using: &chance)))
+    }
+  }
+
+  private mutating func lost(
+    _ index: Int, _ end: StreamClosure, wait: Duration, now: Moment, _ out: inout [Action]
+  ) {
+    lanes[index].state = .none
+    if end.kind == .replaced || (end.kind == .loginRefused && settings.stopsWhenRefused) {
+      return giveUp(end, now: now, &out)
+    }
+    if !settings.reconnects {
+      // Lanes that never were in go with the last that was.
+      if openStreamCount == 0, !isTried(besides: index) { giveUp(end, now: now, &out) }
+      return
+    }
+    if case .closing = life, table.isEmpty { return }
+    let wait = lanes[index].backoff.heeding(end.retryAfter, wait, using: &chance)
+    if openStreamCount == 0, !isTried(besides: index) {
+      out.append(.changed(.disconnected(end, retryAfter: wait)))
+    }
+    rest(index, wait, now: now, &out)
   }
 
   private mutating func giveUp(_ end: StreamClosure, now: Moment, _ out: inout [Action]) {
@@ -453,13 +452,15 @@ package struct SenderMachine: Sendable {
   private mutating func settle(now: Moment, _ out: inout [Action]) {
     flush(now: now, &out)
     guard case .closing = life, table.isEmpty else { return }
-    switch current {
-    case .open(let stream, _), .opening(let stream):
-      ending.append(stream)
-      out.append(.endStream(stream))
-    case .none, .resting: break
+    for index in lanes.indices {
+      switch lanes[index].state {
+      case .open(let stream, _), .opening(let stream):
+        ending.append(stream)
+        out.append(.endStream(stream))
+      case .none, .parked, .resting: break
+      }
+      lanes[index].state = .none
     }
-    current = .none
     for index in draining.indices {
       ending.append(draining[index].stream)
       if !draining[index].ended { out.append(.endStream(draining[index].stream)) }
@@ -471,12 +472,24 @@ package struct SenderMachine: Sendable {
   }
 
   private mutating func flush(now: Moment, _ out: inout [Action]) {
-    guard case .open(let stream, _) = current else { return }
-    while pendingCurrent < settings.windowMax, table.ready.first >= 0 {
+    while table.ready.first >= 0, let index = roomiestLane(), case .open(let stream, _) = lanes[index].state {
       let slot = table.ready.first
       table.written(slot, on: stream, ackDeadline: now + settings.ackTimeout)
-      pendingCurrent += 1
+      lanes[index].pending += 1
       out.append(.write(table.handle(slot), stream))
     }
+  }
+
+  /// The open lane with the fewest pending messages, if it has room for one more.
+  private mutating func roomiestLane() -> Int? {
+    var best: Int?
+    for step in lanes.indices {
+      let index = (turn + step) % lanes.count
+      guard case .open = lanes[index].state, lanes[index].pending < lanes[index].window else { continue }
+      if let known = best, lanes[known].pending <= lanes[index].pending { continue }
+      best = index
+    }
+    if let best { turn = (best + 1) % lanes.count }
+    return best
   }
 }

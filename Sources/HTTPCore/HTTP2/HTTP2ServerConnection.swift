@@ -150,17 +150,17 @@ package final class HTTP2ServerConnection {
   package func flush(now: Moment) {
     guard phase != .closed, let session else { return }
     self.now = now
+    var hasFailed = false
     while true {
       var bytes: UnsafePointer<UInt8>?
       let count = nghttp2_session_mem_send(session, &bytes)
+      hasFailed = count < 0
       guard count > 0, let bytes else { break }
       output.append(UnsafeRawBufferPointer(start: bytes, count: count))
     }
     checkIdle()
-    if nghttp2_session_want_write(session) == 0, nghttp2_session_want_read(session) == 0, phase != .announced
-    {
-      close()
-    }
+    let isQuiet = nghttp2_session_want_write(session) == 0 && nghttp2_session_want_read(session) == 0
+    if hasFailed || isCutOff || (isQuiet && phase != .announced) { close() }
   }
 
   /// Finishes: asks the client for no more streams, later refuses them, and ends when all are answered.

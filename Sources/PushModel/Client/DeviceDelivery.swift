@@ -20,12 +20,14 @@ package enum DeviceDelivery: Sendable, Hashable {
     package var contentAvailable: Bool
     package var mutableContent: Bool
     package var notification: JSONValue?
+    /// `fcm_options.image`.
+    package var image: String?
     package var data: [String: String]
 
     package init(
       messageID: String, from: String, category: String, token: String, priority: Priority, sentTime: Int64,
       timeToLive: Int64, collapseKey: String? = nil, contentAvailable: Bool, mutableContent: Bool,
-      notification: JSONValue? = nil, data: [String: String]
+      notification: JSONValue? = nil, image: String? = nil, data: [String: String]
     ) {
       self.messageID = messageID
       self.from = from
@@ -38,6 +40,7 @@ package enum DeviceDelivery: Sendable, Hashable {
       self.contentAvailable = contentAvailable
       self.mutableContent = mutableContent
       self.notification = notification
+      self.image = image
       self.data = data
     }
   }
@@ -91,7 +94,7 @@ package struct DeviceDeliveryReader: Sendable {
           sentTime: members.integer("sent_time") ?? 0, timeToLive: members.integer("ttl") ?? 0,
           collapseKey: members.string("collapse_key"), contentAvailable: members.flag("content_available"),
           mutableContent: members.flag("mutable_content"), notification: members.value("notification"),
-          data: members.strings("data")))
+          image: members.value("fcm_options")?["image"]?.string, data: members.strings("data")))
     }
   }
 }

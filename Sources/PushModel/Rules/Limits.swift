@@ -30,6 +30,14 @@ package struct Limits: Sendable, Equatable {
   ///
   /// The protocol's own number.
   package var pendingPerStreamMax = 100
+  /// The most that an app server of this product's own client may have instead, when it asks for it.
+  ///
+  /// Less than ``pendingPerStreamMax`` offers nothing.
+  package var negotiatedWindowMax = 1_000
+  /// What is offered; nil for nothing.
+  package var negotiatedWindow: Int? {
+    negotiatedWindowMax > pendingPerStreamMax ? negotiatedWindowMax : nil
+  }
   /// Messages beyond the window that a stream's owner may hold back before new ones are nacked
   /// `SERVICE_UNAVAILABLE`.
   ///

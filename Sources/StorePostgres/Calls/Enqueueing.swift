@@ -18,6 +18,7 @@ struct Enqueueing {
     parameters.int(writer)
     parameters.int(now.ms)
     parameters.int4(limits.storedPerDeviceMax)
+    parameters.int4(limits.storedPerConnectedDeviceMax)
     parameters.int4(limits.collapseKeysPerDeviceMax)
     parameters.ints(rows) { $0.device.value }
     parameters.ints(rows) { $0.number.column }

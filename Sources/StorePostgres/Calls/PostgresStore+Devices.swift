@@ -6,13 +6,14 @@ extension PostgresStore {
   package func register(
     _ request: RegistrationRequest, now: WallTime, _ done: @escaping Completion<Registration>
   ) {
+    let slot = numbersHoldSlots ? StoreSlots.slot(of: request.deviceID) : nil
     stepwise(edits, done) { session throws(PostgresFailure) in
-      try Self.register(request, now: now, on: session)
+      try Self.register(request, in: slot, now: now, on: session)
     }
   }
 
   private static func register(
-    _ request: RegistrationRequest, now: WallTime, on session: Session
+    _ request: RegistrationRequest, in slot: Int?, now: WallTime, on session: Session
   ) throws(PostgresFailure) -> Result<Registration, StoreFault> {
     var parameters = Parameters()
     parameters.text(request.deviceID)
@@ -36,6 +37,7 @@ extension PostgresStore {
       parameters.text(request.deviceID)
       parameters.blob(request.secretHash)
       parameters.int(now.ms)
+      parameters.int(slot.map { Int64($0) })
       device = DeviceNumber(try session.query(.insertDevice, parameters).int(0, 0))
     }
     parameters = Parameters()
@@ -46,6 +48,7 @@ extension PostgresStore {
     parameters.text(request.platform.rawValue)
     parameters.blob(request.user)
     parameters.int(now.ms)
+    parameters.int(slot.map { Int64($0) })
     let number = try session.query(.insertRegistration, parameters).int(0, 0)
     let made = Registration(
       token: request.token, device: device, sender: request.sender, app: request.app,

@@ -15,7 +15,6 @@ extension PostgresStore {
         var outcome = WriteOutcome()
         if !batch.enqueue.isEmpty {
           outcome = try Enqueueing.outcome(try session.rows(), of: batch.enqueue)
-          for row in batch.enqueue where !row.live { session.written.insert(row.device.value) }
         }
         for _ in 0..<Self.plainStatements(batch) { _ = try session.rows() }
         return outcome
@@ -34,6 +33,9 @@ extension PostgresStore {
     _ batch: WriteBatch, on session: Session, as node: Membership, limits: StoreLimits, now: WallTime
   ) throws(PostgresFailure) {
     if !batch.enqueue.isEmpty {
+      // Also for what was handed to a stream here: another node may have claimed the device, and its word of it be on
+      // the way.
+      for row in batch.enqueue { session.written.insert(row.device.value) }
       try session.send(
         .enqueue, Enqueueing.parameters(batch.enqueue, writer: node.incarnation, limits: limits, now: now))
     }
@@ -112,6 +114,46 @@ extension PostgresStore {
         return Backlog(
           messages: Array(rows.prefix(limit)), hasMore: rows.count > limit,
           overflowed: overflowed.count > 0 ? Int(overflowed.int(0, 0)) : 0)
+      })
+  }
+
+  package func backlogs(
+    of devices: [DeviceNumber], max: Int, now: WallTime,
+    _ each: @escaping @Sendable (DeviceNumber, Result<Backlog, StoreFault>) -> Void
+  ) {
+    guard !devices.isEmpty else { return }
+    let limit = Int(pageMax(max))
+    let done: Completion<[DeviceNumber: Backlog]> = { result in
+      for device in devices {
+        each(device, result.map { $0[device] ?? Backlog(messages: [], hasMore: false, overflowed: 0) })
+      }
+    }
+    pipelined(
+      reads, done,
+      send: { session throws(PostgresFailure) in
+        var parameters = Parameters()
+        parameters.ints(devices) { $0.value }
+        parameters.int(now.ms)
+        parameters.int(Int64(limit) + 1)
+        try session.send(.backlogs, parameters)
+        parameters = Parameters()
+        parameters.ints(devices) { $0.value }
+        try session.send(.overflows, parameters)
+      },
+      take: { session throws(PostgresFailure) in
+        var pages: [DeviceNumber: Backlog] = [:]
+        for message in try session.rows().messages() {
+          pages[message.device, default: Backlog(messages: [], hasMore: false, overflowed: 0)].add(
+            message, limit: limit)
+        }
+        let overflowed = try session.rows()
+        for row in 0..<overflowed.count {
+          pages[
+            DeviceNumber(overflowed.int(row, 0)),
+            default: Backlog(messages: [], hasMore: false, overflowed: 0)
+          ].overflowed = Int(overflowed.int(row, 1))
+        }
+        return pages
       })
   }
 
@@ -213,5 +255,11 @@ extension PostgresStore {
     var parameters = Parameters()
     parameters.key(key)
     query(scans, .find, parameters, done) { rows throws(PostgresFailure) in try rows.messages() }
+  }
+}
+
+extension Backlog {
+  fileprivate mutating func add(_ message: StoredMessage, limit: Int) {
+    if messages.count < limit { messages.append(message) } else { hasMore = true }
   }
 }

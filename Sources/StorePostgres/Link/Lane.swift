@@ -43,12 +43,17 @@ final class Lane: Sendable {
   private let address: PostgresAddress
   private let state = Guarded(State())
   private let wake = Signal()
-  /// Told the devices of each transaction's rows once that is durable and answered, with the session to ask.
-  private let afterCommit: (@Sendable (Session, Set<Int64>) throws(PostgresFailure) -> Void)?
+  /// A question about the devices that a transaction wrote for, asked behind its end.
+  struct AfterCommit: Sendable {
+    var send: @Sendable (Session, Set<Int64>) throws(PostgresFailure) -> Void
+    /// Called once the transaction is durable and answered.
+    var take: @Sendable (Session) throws(PostgresFailure) -> Void
+  }
+  private let afterCommit: AfterCommit?
 
   init(
     _ address: PostgresAddress, _ options: Options,
-    afterCommit: (@Sendable (Session, Set<Int64>) throws(PostgresFailure) -> Void)? = nil
+    afterCommit: AfterCommit? = nil
   ) throws(StoreFault) {
     self.address = address
     self.options = options
@@ -127,7 +132,7 @@ final class Lane: Sendable {
       }
       do throws(PostgresFailure) {
         for answer in try run(jobs, session) { answer() }
-        try tellOwners(session)
+        takeAfterCommit(session)
         return
       } catch {
         if session.isBroken { place.session = nil } else { session.abandon() }
@@ -153,6 +158,8 @@ final class Lane: Sendable {
       if !options.isStepwise {
         for job in jobs { try job.send(session) }
         try session.sync()
+        // One round trip for both: the server looks at it when the commit is through.
+        try sendAfterCommit(session)
       }
       for job in jobs {
         if options.isStepwise {
@@ -161,24 +168,35 @@ final class Lane: Sendable {
         }
         answers.append(try job.take(session))
       }
-      if options.isStepwise { try session.sync() }
+      if options.isStepwise {
+        try session.sync()
+        try sendAfterCommit(session)
+      }
       try session.synced()
       return answers
     } catch {
       var failure = error
       // Before the end of the transaction was sent nothing can have become durable.
       let isRefused = error.state == "25006"
-      if session.isBroken, session.awaitsSync, options.writes, !isRefused { failure.outcomeUnknown = true }
+      if session.isBroken, session.syncsAwaited > 0, options.writes, !isRefused {
+        failure.outcomeUnknown = true
+      }
       throw failure
     }
   }
 
-  private func tellOwners(_ session: Session) throws(PostgresFailure) {
+  private func sendAfterCommit(_ session: Session) throws(PostgresFailure) {
     guard let afterCommit, !session.written.isEmpty else { return }
-    let written = session.written
+    try afterCommit.send(session, session.written)
     session.written.removeAll(keepingCapacity: true)
+    try session.sync()
+  }
+
+  private func takeAfterCommit(_ session: Session) {
+    guard let afterCommit, session.syncsAwaited > 0 else { return }
     do throws(PostgresFailure) {
-      try afterCommit(session, written)
+      try afterCommit.take(session)
+      try session.synced()
     } catch {
       // The jobs have been answered; whoever has the devices looks again when it learns of the gap.
       if !session.isBroken { session.abandon() }

@@ -24,8 +24,8 @@ final class Session {
   private let answerMaxMs: Int32
   /// Nothing more can be done with it.
   private(set) var isBroken = false
-  /// A ``sync()`` was sent whose answer has not come.
-  private(set) var awaitsSync = false
+  /// How many ``sync()`` were sent whose answers have not come.
+  private(set) var syncsAwaited = 0
   /// Devices whose rows the open transaction wrote and whose owners are to be told.
   var written: Set<Int64> = []
 
@@ -106,7 +106,7 @@ final class Session {
   func sync() throws(PostgresFailure) {
     notices.warning = nil
     guard PQpipelineSync(connection) == 1 else { throw broken("sending") }
-    awaitsSync = true
+    syncsAwaited += 1
     try flush()
   }
 
@@ -163,12 +163,12 @@ final class Session {
   /// - Throws: A failure with `outcomeUnknown` when the commit may or may not have taken place.
   func synced() throws(PostgresFailure) {
     var failed: PostgresFailure?
-    while awaitsSync {
+    while syncsAwaited > 0 {
       guard let result = try next() else { continue }
       defer { PQclear(result) }
       switch PQresultStatus(result) {
       case PGRES_PIPELINE_SYNC:
-        awaitsSync = false
+        syncsAwaited -= 1
         if let failed { throw failed }
         if let warning = notices.warning {
           // The wait for the standby was cut short: the primary has it, a standby perhaps.
@@ -184,10 +184,16 @@ final class Session {
   /// Ends a transaction that failed, so that the next one can begin; what it did is undone.
   func abandon() {
     do throws(PostgresFailure) {
-      if !awaitsSync { try sync() }
-      try synced()
+      if syncsAwaited == 0 { try sync() }
     } catch {
-      // The failure is known already, or the session is broken, which it says itself.
+      // Broken, which the session says itself.
+    }
+    while syncsAwaited > 0, !isBroken {
+      do throws(PostgresFailure) {
+        try synced()
+      } catch {
+        // The failure is known already.
+      }
     }
     written.removeAll(keepingCapacity: true)
   }

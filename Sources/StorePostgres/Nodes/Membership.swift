@@ -7,6 +7,8 @@ struct Membership: Sendable, Equatable {
   var number: Int
   /// New with every start; rises over all nodes.
   var incarnation: Int64
+  /// How far the database's clock is ahead of this machine's: all nodes go by that one.
+  var clockAhead: Duration
   /// What the names of this store's notification channels begin with.
   var channel: String
 
@@ -20,15 +22,11 @@ enum Opening {
   ///   - name: Of the node; an earlier process under it counts as dead from now on.
   ///   - lease: How long the node counts as alive without another word.
   static func open(
-    _ address: PostgresAddress, name: String, lease: Duration
+    _ address: PostgresAddress, name: String, lease: Duration, place: StorePlace
   ) throws(StoreFault) -> Membership {
     do throws(PostgresFailure) {
-      let session = try Session(address, Session.Role(name: "open", statements: [], isPipelined: false))
-      let found = try migrate(session)
-      guard found <= Tables.steps.count else {
-        // Typed throws allows one type here, so the newer schema leaves by a state of its own.
-        throw PostgresFailure(kind: .server, state: newerSchema, detail: String(found))
-      }
+      let session = try prepare(address)
+      try take(place, session)
       return try join(session, name, lease)
     } catch {
       if error.state == newerSchema, let found = Int(error.detail) {
@@ -38,8 +36,40 @@ enum Opening {
     }
   }
 
+  /// Brings the tables to the newest version.
+  @discardableResult
+  static func prepare(_ address: PostgresAddress) throws(PostgresFailure) -> Session {
+    let session = try Session(address, Session.Role(name: "open", statements: [], isPipelined: false))
+    let found = try migrate(session)
+    guard found <= Tables.steps.count else {
+      // Typed throws allows one type here, so the newer schema leaves by a state of its own.
+      throw PostgresFailure(kind: .server, state: newerSchema, detail: String(found))
+    }
+    return session
+  }
+
   /// Not a state of PostgreSQL's.
   private static let newerSchema = "WEIR1"
+
+  /// A database keeps the place among others that it was first opened with, or was given by a rebalance.
+  private static func take(_ place: StorePlace, _ session: Session) throws(PostgresFailure) {
+    var parameters = Parameters()
+    parameters.blob(Optional(place.text))
+    let rows = try session.ask(
+      """
+      WITH made AS (
+        INSERT INTO setting(name, value)
+        SELECT 'store-place', CASE WHEN EXISTS (SELECT 1 FROM device) THEN convert_to('1/1', 'UTF8') ELSE $1 END
+        ON CONFLICT DO NOTHING RETURNING value)
+      SELECT value FROM made UNION ALL SELECT value FROM setting WHERE name = 'store-place' LIMIT 1
+      """, parameters)
+    let found = rows.count > 0 ? String(decoding: rows.blob(0, 0), as: UTF8.self) : ""
+    guard found == place.text else {
+      throw PostgresFailure(
+        kind: .server, state: "22023",
+        detail: "it is database \(found), and is named as \(place.text): see weir rebalance")
+    }
+  }
 
   /// - Returns: The version that was found when it is newer than what is known, else the newest.
   private static func migrate(_ session: Session) throws(PostgresFailure) -> Int {
@@ -72,6 +102,7 @@ enum Opening {
   ) throws(PostgresFailure) -> Membership {
     try session.execute("BEGIN")
     try session.execute("LOCK TABLE node IN EXCLUSIVE MODE")
+    let clockAhead = try clockAhead(session, name, lease)
     var parameters = Parameters()
     parameters.text(name)
     parameters.int(Int64(lease.milliseconds))
@@ -90,7 +121,31 @@ enum Opening {
       """, parameters)
     try session.execute("COMMIT")
     return Membership(
-      number: Int(rows.int(0, 0)), incarnation: rows.int(0, 1), channel: rows.text(0, 2))
+      number: Int(rows.int(0, 0)), incarnation: rows.int(0, 1), clockAhead: clockAhead,
+      channel: rows.text(0, 2))
+  }
+
+  /// How far the database's clock is ahead of this machine's, to about a round trip.
+  ///
+  /// An earlier process under the same name has a lease that ends within one lease from now. Should it end later, the
+  /// database's clock was moved back, as by a change of the primary to a machine that is behind; then it counts as
+  /// standing at the lease's end, so that numbers of messages do not come again.
+  private static func clockAhead(
+    _ session: Session, _ name: String, _ lease: Duration
+  ) throws(PostgresFailure) -> Duration {
+    var parameters = Parameters()
+    parameters.text(name)
+    parameters.int(Int64(lease.milliseconds))
+    let before = SystemTime().wall
+    let rows = try session.ask(
+      """
+      SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8,
+        (SELECT (extract(epoch FROM until) * 1000)::int8 FROM node
+          WHERE name = $1::text AND until > clock_timestamp() + $2::int8 * interval '1 millisecond')
+      """, parameters)
+    let after = SystemTime().wall
+    let there = rows.optionalInt(0, 1) ?? rows.int(0, 0)
+    return .milliseconds(there - before.ms - (after.ms - before.ms) / 2)
   }
 }
 

@@ -27,6 +27,8 @@ package final class PostgresBus: NodeBus {
   private static let payloadMax = 7_900
 
   package let node: Int
+  /// How far the database's clock was ahead of this machine's when the node joined.
+  package var clockAhead: Duration { membership.clockAhead }
   let membership: Membership
   private let address: PostgresAddress
   private let lease: Duration

@@ -1,6 +1,6 @@
 /// The rules that the server applies itself, so that a batch is one round trip.
 enum Functions {
-  static let first = live + ends + enqueue + sweep
+  static let first = live + elsewhere + ends + enqueue + sweep
 
   /// Whether a row of a message was handed to the stream that its device has now, by a node that lives.
   private static let live = """
@@ -8,6 +8,18 @@ enum Functions {
     LANGUAGE sql STABLE AS $$
       SELECT live <> 0 AND live = epoch AND node IS NOT NULL
         AND EXISTS (SELECT 1 FROM node n WHERE n.incarnation = writer AND n.until > now())
+    $$;
+
+    """
+
+  /// The incarnation of a living node, other than the one that writes, which holds the device's stream.
+  ///
+  /// It is about to hand the message out, so it is no reason for overflow, up to the bound for connected devices.
+  private static let elsewhere = """
+    CREATE FUNCTION weir_elsewhere(device int8, writer int8) RETURNS int8
+    LANGUAGE sql STABLE AS $$
+      SELECT n.incarnation FROM device d JOIN node n ON n.number = d.node
+      WHERE d.number = device AND n.incarnation <> writer AND n.until > now()
     $$;
 
     """
@@ -30,7 +42,7 @@ enum Functions {
   /// the cap's check, so a device may have a few rows more than its cap; the next one that comes discards them.
   private static let enqueue = """
     CREATE FUNCTION weir_enqueue(
-      p_writer int8, p_now int8, p_cap int4, p_keys int4,
+      p_writer int8, p_now int8, p_cap int4, p_connected int4, p_keys int4,
       p_device int8[], p_number int8[], p_expires int8[], p_sender int8[], p_app text[], p_key uuid[],
       p_collapse bytea[], p_high bool[], p_live bool[], p_body bytea[], p_receipt bytea[],
       p_share int8[], p_job int8[])
@@ -48,6 +60,8 @@ enum Functions {
       v_dropped int8;
       v_other int8;
       v_device device%ROWTYPE;
+      v_holder int8;
+      v_cap int4;
       v_row record;
       v_pass int4;
     BEGIN
@@ -57,22 +71,27 @@ enum Functions {
           SELECT u.device, count(*) AS rows, count(*) FILTER (WHERE u.collapse IS NULL) AS loose,
             bool_or(u.collapse IS NOT NULL) AS keyed, bool_and(u.live) AS live
           FROM unnest(p_device, p_collapse, p_live) AS u(device, collapse, live) GROUP BY u.device) b
+        CROSS JOIN LATERAL (SELECT CASE WHEN weir_elsewhere(b.device, p_writer) IS NULL
+          THEN p_cap ELSE p_connected END AS cap) c
         WHERE b.keyed OR (NOT b.live AND b.loose + (
           SELECT count(*) FROM (
-            SELECT 1 FROM message m WHERE m.device = b.device AND m.collapse IS NULL LIMIT p_cap) z)
-          > p_cap);
+            SELECT 1 FROM message m WHERE m.device = b.device AND m.collapse IS NULL LIMIT c.cap) z)
+          > c.cap);
 
       IF v_careful_rows < v_count THEN
         WITH stored AS (
           INSERT INTO message(device, number, expires, sender, live, writer, share, job, key, high, app,
             collapse, receipt, body)
           SELECT u.device, u.number, u.expires, u.sender,
-            CASE WHEN u.live AND d.node IS NOT NULL THEN d.epoch ELSE 0 END, p_writer, u.share, u.job,
+            CASE WHEN d.node IS NOT NULL AND (u.live OR h.holder IS NOT NULL) THEN d.epoch ELSE 0 END,
+            CASE WHEN u.live OR h.holder IS NULL THEN p_writer ELSE h.holder END, u.share, u.job,
             u.key, u.high, u.app, NULL, u.receipt, u.body
           FROM unnest(p_device, p_number, p_expires, p_sender, p_app, p_key, p_high, p_live, p_body,
             p_receipt, p_share, p_job)
             AS u(device, number, expires, sender, app, key, high, live, body, receipt, share, job)
           JOIN device d ON d.number = u.device
+          LEFT JOIN LATERAL (SELECT n.incarnation AS holder FROM node n WHERE n.number = d.node
+            AND n.incarnation <> p_writer AND n.until > now()) h ON true
           WHERE v_careful IS NULL OR u.device <> ALL (v_careful)
           ON CONFLICT DO NOTHING RETURNING device, number)
         SELECT array_agg(s.device), array_agg(s.number), count(*)
@@ -104,6 +123,8 @@ enum Functions {
           RETURN NEXT;
           CONTINUE;
         END IF;
+        v_holder := weir_elsewhere(o_device, p_writer);
+        v_cap := CASE WHEN v_holder IS NULL THEN p_cap ELSE p_connected END;
         IF EXISTS (SELECT 1 FROM message m WHERE m.device = o_device AND m.number = p_number[o_place]) THEN
           o_what := 0;
           RETURN NEXT;
@@ -128,8 +149,8 @@ enum Functions {
           v_pass := 3;
           IF NOT p_live[o_place] THEN
             SELECT count(*) INTO v_loose FROM (
-              SELECT 1 FROM message m WHERE m.device = o_device AND m.collapse IS NULL LIMIT p_cap) z;
-            IF v_loose >= p_cap THEN v_pass := 1; END IF;
+              SELECT 1 FROM message m WHERE m.device = o_device AND m.collapse IS NULL LIMIT v_cap) z;
+            IF v_loose >= v_cap THEN v_pass := 1; END IF;
           END IF;
         END IF;
 
@@ -158,8 +179,8 @@ enum Functions {
           END LOOP;
           EXIT WHEN v_pass = 2 OR p_collapse[o_place] IS NOT NULL;
           SELECT count(*) INTO v_loose FROM (
-            SELECT 1 FROM message m WHERE m.device = o_device AND m.collapse IS NULL LIMIT p_cap) z;
-          EXIT WHEN v_loose < p_cap;
+            SELECT 1 FROM message m WHERE m.device = o_device AND m.collapse IS NULL LIMIT v_cap) z;
+          EXIT WHEN v_loose < v_cap;
           v_pass := 2;
           v_dropped := 0;
         END LOOP;
@@ -180,7 +201,9 @@ enum Functions {
         INSERT INTO message(device, number, expires, sender, live, writer, share, job, key, high, app, collapse,
           receipt, body)
         VALUES (o_device, p_number[o_place], p_expires[o_place], p_sender[o_place],
-          CASE WHEN p_live[o_place] AND v_device.node IS NOT NULL THEN v_device.epoch ELSE 0 END, p_writer,
+          CASE WHEN v_device.node IS NOT NULL AND (p_live[o_place] OR v_holder IS NOT NULL)
+            THEN v_device.epoch ELSE 0 END,
+          CASE WHEN p_live[o_place] THEN p_writer ELSE coalesce(v_holder, p_writer) END,
           p_share[o_place], p_job[o_place], p_key[o_place], p_high[o_place], p_app[o_place],
           p_collapse[o_place], p_receipt[o_place], p_body[o_place])
         ON CONFLICT (device, number) DO NOTHING;

@@ -2,7 +2,8 @@
 enum SQL: String, CaseIterable, Sendable {
   // Messages in motion
   case enqueue, settle, countEnds, append, settleUpstream, clearOverflow, insertJournal
-  case backlog, overflowed, lease, sendersWithUpstream, sweep, journal, pruneJournal, find, owners
+  case backlog, backlogs, overflowed, overflows, lease, sendersWithUpstream, sweep, journal, pruneJournal
+  case find, owners
   // Devices
   case deviceByID, insertDevice, seeDevice, insertRegistration, makeAlias, moveAliases
   case lookUp, registrationForUpdate, deviceRegistrations, unregister, takeOfApp
@@ -98,7 +99,8 @@ extension SQL {
     .insertKey, .revokeKey, .saveSetting, .idleDevices, .idleTokens,
   ]
   static let ofReads: [SQL] = [
-    .backlog, .overflowed, .lookUp, .deviceByID, .deviceRegistrations, .projects, .keys, .setting,
+    .backlog, .backlogs, .overflowed, .overflows, .lookUp, .deviceByID, .deviceRegistrations, .projects,
+    .keys, .setting,
     .userRegistrations, .badge,
   ]
   static let ofScans: [SQL] = [
@@ -115,7 +117,7 @@ extension SQL {
   var text: String {
     switch self {
     case .enqueue:
-      "SELECT * FROM weir_enqueue($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17)"
+      "SELECT * FROM weir_enqueue($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18)"
     case .settle:
       """
       WITH gone AS (
@@ -150,6 +152,20 @@ extension SQL {
       SELECT \(messageColumns) FROM \(messageTables)
       WHERE m.device = $1 AND m.number > $2 AND m.expires > $3 ORDER BY m.number LIMIT $4
       """
+    case .backlogs:
+      // Each device's rows by the index, however many devices are asked for.
+      """
+      SELECT \(messageColumns) FROM unnest($1::int8[]) AS w(device)
+      JOIN device d ON d.number = w.device
+      CROSS JOIN LATERAL (
+        SELECT * FROM message p WHERE p.device = w.device AND p.expires > $2 ORDER BY p.number LIMIT $3) m
+      LEFT JOIN registration r ON r.number = m.share
+      LEFT JOIN fanout f ON f.number = weir_job(m.number, m.share, m.job)
+      LEFT JOIN fanout_tail t ON t.number = f.number
+      ORDER BY m.device, m.number
+      """
+    case .overflows:
+      "SELECT number, overflowed FROM device WHERE number = ANY ($1::int8[]) AND overflowed > 0"
     case .overflowed: "SELECT overflowed FROM device WHERE number = $1"
     case .lease:
       """
@@ -187,12 +203,18 @@ extension SQL {
   private var textOfDevices: String {
     switch self {
     case .deviceByID: "SELECT number, secret FROM device WHERE device_id = $1"
-    case .insertDevice: "INSERT INTO device(device_id, secret, seen) VALUES ($1, $2, $3) RETURNING number"
+    case .insertDevice:
+      """
+      INSERT INTO device(number, device_id, secret, seen)
+      VALUES (nextval('device_number') << (CASE WHEN $4::int8 IS NULL THEN 0 ELSE 10 END) | coalesce($4, 0),
+        $1, $2, $3) RETURNING number
+      """
     case .seeDevice: "UPDATE device SET seen = $2 WHERE number = $1"
     case .insertRegistration:
       """
-      INSERT INTO registration(token, device, sender, app, platform, "user", registered)
-      VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING number
+      INSERT INTO registration(number, token, device, sender, app, platform, "user", registered)
+      VALUES (nextval('registration_number') << (CASE WHEN $8::int8 IS NULL THEN 0 ELSE 10 END) | coalesce($8, 0),
+        $1, $2, $3, $4, $5, $6, $7) RETURNING number
       """
     case .makeAlias:
       """

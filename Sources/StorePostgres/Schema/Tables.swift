@@ -23,8 +23,11 @@ enum Tables {
       detail text NOT NULL               -- for people and the console: a JSON object
     );
 
+    -- The lowest 10 bits of the numbers of devices and registrations are the device's slot.
+    CREATE SEQUENCE device_number;
+    CREATE SEQUENCE registration_number;
     CREATE TABLE device(
-      number int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      number int8 PRIMARY KEY,
       node int4,                         -- holds the stream
       epoch int8 NOT NULL DEFAULT 0,
       overflowed int8 NOT NULL DEFAULT 0,
@@ -34,7 +37,7 @@ enum Tables {
     ) WITH (fillfactor = 80);
 
     CREATE TABLE registration(
-      number int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      number int8 PRIMARY KEY,
       device int8 NOT NULL,
       sender int8 NOT NULL,
       registered int8 NOT NULL,

@@ -25,6 +25,7 @@ extension MemoryContents {
     tokens.append(request.token)
     let registrationNumber = RegistrationNumber(Int64(tokens.count))
     numbers[request.token] = registrationNumber
+    if devices[number]?.firstRegistration == nil { devices[number]?.firstRegistration = registrationNumber }
     numbersOfSender[request.sender, default: []].append(registrationNumber)
     if let previous = request.previousToken { alias(previous, to: made) }
     return .success(made)

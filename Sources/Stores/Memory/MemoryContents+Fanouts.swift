@@ -111,11 +111,9 @@ extension MemoryContents {
     }
     let loose = shelves[registration.device]?.looseCount ?? 0
     row.live = isHeld && loose < limits.storedPerConnectedDeviceMax
-    var outcome = enqueue(row, now: now, ended: &slice.ended)
-    if outcome == .duplicate, let spare = spares.popFirst() {
-      row.number = spare
-      outcome = enqueue(row, now: now, ended: &slice.ended)
-    }
+    // A number is used once on a device, also when the row that had it is gone: a settlement may come twice.
+    if device.firstRegistration != receiver.number, let spare = spares.popFirst() { row.number = spare }
+    let outcome = enqueue(row, now: now, ended: &slice.ended)
     let endedAtOnce = slice.ended.last?.key == row.key
     if outcome == .stored, isHeld, !endedAtOnce { slice.rows.append(row) }
   }

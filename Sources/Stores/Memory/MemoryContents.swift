@@ -10,6 +10,8 @@ struct MemoryContents: Sendable {
     var epoch: Int64 = 0
     var overflowed = 0
     var lastSeen: WallTime
+    /// The one whose share of a fan-out has the number of the job.
+    var firstRegistration: RegistrationNumber?
   }
 
   struct Lease: Sendable {

@@ -36,7 +36,7 @@ package protocol TopicStore: AnyObject, Sendable {
   /// device's stream is held and it has less than ``StoreLimits/storedPerConnectedDeviceMax`` messages.
   /// - Parameters:
   ///   - jobs: Each once.
-  ///   - spares: Numbers for second registrations of one device, never used for anything else; `max` of them
+  ///   - spares: Numbers for all but the first registration of a device, never used for anything else; `max` of them
   ///     for each job are always enough.
   func advance(
     fanouts jobs: [MessageNumber], max: Int, spares: [MessageNumber], now: WallTime,

@@ -7,7 +7,7 @@ import Synchronization
 /// Saved whole and by renaming, so that a kill leaves the last state that was saved. Lines finished after it are
 /// sent again under the same message id, which the server acks without delivering again.
 final class BulkCheckpoint: Sendable {
-  private struct State {
+  struct State: Sendable {
     var below = 0
     var above: Set<Int> = []
   }
@@ -37,9 +37,12 @@ final class BulkCheckpoint: Sendable {
 
   var finishedCount: Int { state.withLock { $0.below + $0.above.count } }
 
-  func save() throws(CommandFault) {
+  func save() throws(CommandFault) { try save(snapshot()) }
+
+  func snapshot() -> State { state.withLock { $0 } }
+
+  func save(_ now: State) throws(CommandFault) {
     guard let path else { return }
-    let now = state.withLock { $0 }
     let value: JSONValue = [
       "finished_below": .number(now.below), "finished": .array(now.above.sorted().map { .number($0) }),
     ]

@@ -4,67 +4,89 @@ import JSONCore
 import StreamClient
 import Synchronization
 
-/// The messages of an NDJSON file, handed to any number of streams, one line once.
+/// The messages of a bulk job, handed to any number of streams, each once.
 ///
-/// Lines are read as they are asked for, so memory is bounded whatever the length. A line without a `message_id`
+/// They are read as they are asked for, so memory is bounded whatever the length. One without a `message_id`
 /// gets one made of the job and its number: the same on every run of the same file, so that the server
 /// recognises what an interrupted run had sent already.
 final class LineSource: AsyncSequence, Sendable {
   typealias Element = PushMessage
 
+  private struct Started {
+    var number: Int
+    /// Only when somebody wants it at the end.
+    var message: [UInt8]?
+  }
+
   private struct State {
-    var reader: LineReader
+    var input: BulkInput
     var number = 0
-    var inFlight: [String: Int] = [:]
+    var inFlight: [String: Started] = [:]
   }
 
   private let state: Mutex<State>
   private let job: String
   private let finished: BulkCheckpoint
-  private let refused: @Sendable (Int, String) -> Void
+  private let pacer: Pacer?
+  private let keepsMessages: Bool
+  private let refused: @Sendable (Int, String, [UInt8]?) -> Void
   private let isStopped = Mutex(false)
 
   /// - Parameters:
-  ///   - path: A file, or `-` for standard input.
   ///   - job: Part of made ids: the same for the same input.
-  ///   - refused: Told of each line that is no message, with its number and why; it is finished then.
+  ///   - pacer: When the next message may go; nil for at once.
+  ///   - keepsMessages: Whether ``finish(_:)`` gives the message as well.
+  ///   - refused: Told of each line that is no message, with its number, why, and the line if it is known; it is
+  ///     finished then.
   init(
-    path: String, job: String, finished: BulkCheckpoint, refused: @escaping @Sendable (Int, String) -> Void
-  ) throws(CommandFault) {
-    state = Mutex(State(reader: try LineReader(path: path)))
+    _ input: BulkInput, job: String, finished: BulkCheckpoint, pacer: Pacer? = nil,
+    keepsMessages: Bool = false,
+    refused: @escaping @Sendable (Int, String, [UInt8]?) -> Void
+  ) {
+    state = Mutex(State(input: input))
     self.job = job
     self.finished = finished
+    self.pacer = pacer
+    self.keepsMessages = keepsMessages
     self.refused = refused
   }
 
-  /// The next line that is not finished; nil at the end.
+  /// The next message that is not finished; nil at the end.
   private func take() -> PushMessage? {
     if isStopped.withLock({ $0 }) { return nil }
     return state.withLock { state in
-      while let line = state.reader.next() {
+      while let record = state.input.next() {
         let number = state.number
         state.number += 1
-        if finished.has(number) || line.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }) {
+        if finished.has(number) { continue }
+        if case .success(let line) = record, line.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }) {
           finished.mark(number)
           continue
         }
-        switch Self.identify(line, orAs: "\(job)-\(number)") {
+        switch record.flatMap({ Self.identify($0, orAs: "\(job)-\(number)") }) {
         case .success(let (id, line)):
-          state.inFlight[id] = number
+          if let other = state.inFlight[id] {
+            refuse(number, "message_id repeats that of line \(other.number + 1), which is under way", line)
+            continue
+          }
+          state.inFlight[id] = Started(number: number, message: keepsMessages ? line : nil)
           var message = PushMessage.json(line)
           message.id = id
           return message
-        case .failure(let fault):
-          refused(number, fault.message)
-          finished.mark(number)
+        case .failure(let fault): refuse(number, fault.message, try? record.get())
         }
       }
       return nil
     }
   }
 
+  private func refuse(_ number: Int, _ why: String, _ line: [UInt8]?) {
+    refused(number, why, line)
+    finished.mark(number)
+  }
+
   /// The line's message id, and the line with it: the given one is put in when it brings none.
-  private static func identify(
+  static func identify(
     _ line: [UInt8], orAs id: String
   ) -> Result<(String, [UInt8]), UsageFault> {
     guard let value = try? JSONValue(parsing: line), let members = value.members else {
@@ -82,12 +104,15 @@ final class LineSource: AsyncSequence, Sendable {
     return .success((text, line))
   }
 
-  /// The line that this id came from, which is finished now; nil for an unknown one.
-  func finish(_ id: String) -> Int? {
-    let number = state.withLock { $0.inFlight.removeValue(forKey: id) }
-    if let number { finished.mark(number) }
-    return number
+  /// The line that this id came from, and its message if it was kept; nil for an unknown one.
+  ///
+  /// It is not finished before ``BulkCheckpoint/mark(_:)`` says so: first what is to be noted of it is noted.
+  func finish(_ id: String) -> (line: Int, message: [UInt8]?)? {
+    state.withLock { $0.inFlight.removeValue(forKey: id) }.map { ($0.number, $0.message) }
   }
+
+  /// Bytes of the input that were used.
+  var bytesRead: Int { state.withLock { $0.input.bytesRead } }
 
   /// Lines read so far.
   var linesRead: Int { state.withLock { $0.number } }
@@ -98,16 +123,29 @@ final class LineSource: AsyncSequence, Sendable {
 
   struct Iterator: AsyncIteratorProtocol {
     let source: LineSource
-    mutating func next() async -> PushMessage? { source.take() }
+
+    mutating func next() async -> PushMessage? {
+      guard let message = source.take() else { return nil }
+      await source.pacer?.wait()
+      return message
+    }
   }
 }
 
 /// Reads a file line by line, without its line feeds.
-struct LineReader {
+struct LineReader: Sendable {
+  /// Bytes of a line at most; of a longer one only so many are given.
+  static let lineBytesMax = 1 << 20
+
   private let descriptor: Int32
   private var buffer: [UInt8] = []
   private var offset = 0
+  private var searched = 0
   private var isAtEnd = false
+  /// The rest of a line that is too long is thrown away.
+  private var isDropping = false
+  /// Bytes that were given or thrown away.
+  private(set) var bytesUsed = 0
 
   init(path: String) throws(CommandFault) {
     descriptor = path == "-" ? 0 : open(path, O_RDONLY | O_CLOEXEC)
@@ -118,21 +156,37 @@ struct LineReader {
 
   mutating func next() -> [UInt8]? {
     while true {
-      if let end = buffer[offset...].firstIndex(of: 0x0A) {
-        defer { offset = end + 1 }
-        return Array(buffer[offset..<end])
+      if let end = buffer[searched...].firstIndex(of: 0x0A) {
+        let line = take(upTo: end, skipping: 1)
+        if isDropping { isDropping = false } else { return line }
+        continue
+      }
+      searched = buffer.count
+      if isDropping {
+        _ = take(upTo: buffer.count, skipping: 0)
+      } else if buffer.count - offset > Self.lineBytesMax {
+        isDropping = true
+        return take(upTo: offset + Self.lineBytesMax, skipping: 0)
       }
       guard !isAtEnd else {
         guard offset < buffer.count else { return nil }
-        defer { offset = buffer.count }
-        return Array(buffer[offset...])
+        return take(upTo: buffer.count, skipping: 0)
       }
       fill()
     }
   }
 
+  private mutating func take(upTo end: Int, skipping separator: Int) -> [UInt8] {
+    let line = Array(buffer[offset..<end])
+    offset = end + separator
+    searched = max(searched, offset)
+    bytesUsed += line.count + separator
+    return line
+  }
+
   private mutating func fill() {
     buffer.removeFirst(offset)
+    searched -= offset
     offset = 0
     let old = buffer.count
     let piece = 256 * 1024

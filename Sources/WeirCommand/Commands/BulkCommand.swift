@@ -1,29 +1,42 @@
 import Foundation
 import Glibc
 import JSONCore
+import PushModel
 import StreamClient
 import Synchronization
 
 /// The command `weir bulk`.
 struct BulkCommand: Subcommand {
   static let name = "bulk"
-  static let operands = "FILE.ndjson"
-  static let summary = "Sends every message of a file, one JSON object a line (- for standard input)."
+  static let operands = "FILE"
+  static let summary = "Sends every message of a file: NDJSON, or CSV with a template (- for standard input)."
   static let flags =
     StreamSettings.flags + [
-      Flag("connections", "C", "connections (default 1)"),
-      Flag("window", "W", "unacked messages a stream, or streams of an http2 connection (default 100)"),
+      Flag("connections", "C", "streams, or connections over HTTP (default 1)"),
+      Flag("window", "W", "unacked messages a stream (default 100; more is asked of the server)"),
       Flag(
         "mode", "MODE",
         "stream (default), http (v1, one at a time a connection), http2 (v1, many at a time) or legacy"),
-      Flag("checkpoint", "FILE", "remembers what is finished, so that an interrupted job goes on"),
-      Flag("report", "FILE", "writes the report as JSON"),
+      Flag("template", "JSON", "a message with {{column}} places, or @FILE with one; FILE is CSV then"),
+      Flag("rate", "R", "messages a second at most"),
+      Flag("retry", "N", "how often one message is tried (default: until its time is up)"),
       Flag("timeout", "SECONDS", "for each message, retries included (default 300)"),
+      Flag("ordered", nil, "messages to one target in the order of the file"),
+      Flag("checkpoint", "FILE", "remembers what is finished, so that an interrupted job goes on"),
+      Flag("job", "NAME", "part of ids made for messages without one (default: from name, size and date)"),
+      Flag("dead-letter", "FILE", "appends messages that failed, with the reason, as NDJSON"),
+      Flag("unregistered", "FILE", "appends tokens that are of no use any more"),
+      Flag("canonical", "FILE", "appends OLD,NEW for tokens that another one replaces"),
+      Flag("report", "FILE", "FILE.html with plots or FILE.json; may stand twice"),
+      Flag("dry-run", nil, "checks every message and sends nothing"),
     ]
   static let examples = [
     "weir bulk messages.ndjson",
     "weir bulk messages.ndjson --mode http2 --server localhost:8443",
-    "weir bulk messages.ndjson --connections 4 --checkpoint job.checkpoint --report report.json",
+    "weir bulk messages.ndjson --connections 4 --checkpoint job.checkpoint --report report.html",
+    "weir bulk people.csv --template '{\"to\":\"{{token}}\",\"data\":{\"name\":\"{{name}}\"}}' --rate 500",
+    "weir bulk people.csv --template @message.json --dry-run",
+    "weir bulk messages.ndjson --dead-letter failed.ndjson --unregistered gone.txt --canonical new.csv",
     "generate | weir bulk - --json",
   ]
   static let positionalMax = 1
@@ -38,9 +51,18 @@ struct BulkCommand: Subcommand {
   private let path: String
   private let connections: Int
   private let window: Int
-  private let checkpoint: String?
-  private let report: String?
+  private let template: String?
+  private let rate: Double?
+  private let retry: Int
   private let timeout: Duration
+  private let isOrdered: Bool
+  private let checkpoint: String?
+  private let job: String?
+  private let deadLetter: String?
+  private let unregistered: String?
+  private let canonical: String?
+  private let reports: [String]
+  private let isDryRun: Bool
 
   init(_ arguments: Arguments) throws(UsageFault) {
     let name = arguments.text("mode", default: "stream")
@@ -53,85 +75,103 @@ struct BulkCommand: Subcommand {
     path = try arguments.positional(0, "The file")
     connections = try arguments.number("connections", default: 1, in: 1...1000)
     window = try arguments.number("window", default: 100, in: 1...10_000)
-    checkpoint = arguments.text("checkpoint")
-    report = arguments.text("report")
+    template = arguments.text("template")
+    if let text = arguments.text("rate") {
+      guard let value = Double(text), value > 0, value <= 10_000_000 else {
+        throw UsageFault(message: "--rate must be a number above 0, not \"\(text)\".")
+      }
+      rate = value
+    } else {
+      rate = nil
+    }
+    retry = try arguments.number("retry", default: 1_000, in: 1...1_000_000)
     timeout = .seconds(try arguments.number("timeout", default: 300, in: 1...86_400))
+    isOrdered = arguments.has("ordered")
+    guard mode == .stream || !isOrdered else {
+      throw UsageFault(message: "--ordered needs --mode stream.")
+    }
+    checkpoint = arguments.text("checkpoint")
+    job = arguments.text("job")
+    deadLetter = arguments.text("dead-letter")
+    unregistered = arguments.text("unregistered")
+    canonical = arguments.text("canonical")
+    reports = arguments.all("report")
+    isDryRun = arguments.has("dry-run")
+    if let job, job.isEmpty || job.count > 64 || !job.allSatisfy({ $0.isASCII && !$0.isWhitespace }) {
+      throw UsageFault(message: "--job must be 1 to 64 characters of ASCII without spaces.")
+    }
   }
 
+  // MARK: Running
+
   func run(_ console: Console) async throws -> ExitCode {
+    let input = try BulkInput(path: path, template: try templateText())
+    if isDryRun { return checkAll(input, console) }
     let finished = try BulkCheckpoint(path: checkpoint)
     let skipped = finished.finishedCount
     if skipped > 0 { console.say("\(skipped) lines were finished by an earlier run.") }
+    let lists = try BulkLists(deadLetters: deadLetter, unregistered: unregistered, canonical: canonical)
     let tally = BulkTally()
-    let source = try LineSource(path: path, job: Self.jobName(path), finished: finished) { line, why in
+    let source = LineSource(
+      input, job: job ?? Self.jobName(path), finished: finished, pacer: rate.map { Pacer(perSecond: $0) },
+      keepsMessages: lists.needsMessages
+    ) { line, why, message in
       tally.countRefusedLine()
-      Self.tell(SendError(code: .invalidMessage, detail: why), line, console)
+      let error = SendError(code: .invalidMessage, detail: why)
+      lists.bury(error, line: line, message: message)
+      Self.tell(error, line, console)
     }
-    let clients = try await connect()
-
-    let size = Self.size(of: path)
+    let sender = try await makeSender()
+    let size = path == "-" ? nil : try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int
     let signals = Signals([SIGINT, SIGTERM]) { _ in
       console.say("Stopping: what is under way is finished first.")
       source.stop()
     }
     let ticking = Task {
+      var ticks = 0
+      // Where this run began: what an earlier one finished is read over in no time.
+      var from: Double?
       while !Task.isCancelled {
         try? await Task.sleep(for: .milliseconds(500))
-        Self.showProgress(tally, source, size, console)
-        try? finished.save()
+        ticks += 1
+        if ticks.isMultiple(of: 2) { tally.tick() }
+        let share = size.map { Double(source.bytesRead) / Double(max(1, $0)) }
+        if from == nil, tally.done > 0 { from = share }
+        console.progress(BulkReport.progress(tally, share: share, from: from ?? 0))
+        try? Self.save(lists, finished)
       }
     }
     do {
-      try await withThrowingTaskGroup(of: Void.self) { group in
-        for client in clients {
-          group.addTask { try await Self.pump(client, source, tally, console) }
-        }
-        try await group.waitForAll()
+      try await sender.send(source) { batch in
+        for outcome in batch { Self.end(outcome, source, finished, tally, lists, console) }
       }
     } catch {
       ticking.cancel()
-      try? finished.save()
+      await ticking.value
+      try? Self.save(lists, finished)
       throw error
     }
+    // A save of its own that came later would put the checkpoint back.
     ticking.cancel()
+    await ticking.value
     signals.stop()
-    try finished.save()
-    for client in clients { await client.close() }
-    return try finish(tally, source, skipped, console)
+    try Self.save(lists, finished)
+    await sender.close()
+    return try report(tally, source, skipped, console)
   }
 
-  /// A stream, or a sender over HTTP.
-  private enum Client: Sendable {
-    case stream(StreamClient)
-    case http(HTTPSender)
-
-    func send(contentsOf source: LineSource) -> BulkSend<LineSource> {
-      switch self {
-      case .stream(let client): client.send(contentsOf: source)
-      case .http(let sender): sender.send(contentsOf: source)
-      }
-    }
-
-    func close() async {
-      switch self {
-      case .stream(let client): await client.close()
-      case .http(let sender): await sender.close()
-      }
-    }
-  }
-
-  private func connect() async throws -> [Client] {
-    guard mode == .stream else { return [.http(try makeSender())] }
+  private func makeSender() async throws -> any BulkSender {
+    guard mode == .stream else { return HTTPBulkSender(sender: try makeHTTPSender()) }
     var configuration = try settings.configuration()
+    configuration.streams = connections
     configuration.window = window
+    configuration.ordersByTarget = isOrdered
     configuration.retry.totalTimeout = timeout
-    configuration.retry.triesMax = 1_000
-    var clients: [Client] = []
-    for _ in 0..<connections { clients.append(.stream(try await settings.connect(configuration))) }
-    return clients
+    configuration.retry.triesMax = retry
+    return StreamBulkSender(client: try await settings.connect(configuration))
   }
 
-  private func makeSender() throws -> HTTPSender {
+  private func makeHTTPSender() throws -> HTTPSender {
     let access: HTTPSender.Configuration.Access
     var way = HTTPSender.Configuration.Mode.connections(connections)
     if connections == 1 { way = .oneAtATime }
@@ -147,24 +187,29 @@ struct BulkCommand: Subcommand {
         host: settings.endpoint.host, port: Int(settings.endpoint.port), access: access,
         trust: .file(settings.credentials.caFile), mode: way)
       configuration.retry.totalTimeout = timeout
-      configuration.retry.triesMax = 1_000
+      configuration.retry.triesMax = retry
       return try HTTPSender(configuration)
     } catch let fault as StreamClient.ConnectError {
       throw CommandFault(.cannotConnect, "\(settings.endpoint): \(fault)")
     }
   }
 
-  private static func pump(
-    _ client: Client, _ source: LineSource, _ tally: BulkTally, _ console: Console
-  ) async throws {
-    var outcomes = client.send(contentsOf: source).makeAsyncIterator()
-    while let batch = try await outcomes.nextBatch() {
-      for outcome in batch {
-        tally.count(outcome)
-        let line = source.finish(outcome.messageID)
-        if case .failure(let error) = outcome.result { tell(error, line, console) }
-      }
-    }
+  /// Lists first: what the checkpoint calls finished must have been noted.
+  private static func save(_ lists: BulkLists, _ finished: BulkCheckpoint) throws(CommandFault) {
+    let snapshot = finished.snapshot()
+    try lists.flush()
+    try finished.save(snapshot)
+  }
+
+  private static func end(
+    _ outcome: BulkOutcome, _ source: LineSource, _ finished: BulkCheckpoint, _ tally: BulkTally,
+    _ lists: BulkLists, _ console: Console
+  ) {
+    tally.count(outcome)
+    let started = source.finish(outcome.messageID)
+    lists.note(outcome, line: started?.line, message: started?.message)
+    if let started { finished.mark(started.line) }
+    if case .failure(let error) = outcome.result { tell(error, started?.line, console) }
   }
 
   private static func tell(_ error: SendError, _ line: Int?, _ console: Console) {
@@ -181,12 +226,14 @@ struct BulkCommand: Subcommand {
     }
   }
 
-  private func finish(
+  private func report(
     _ tally: BulkTally, _ source: LineSource, _ skipped: Int, _ console: Console
   ) throws(CommandFault) -> ExitCode {
-    let value = tally.report(lines: source.linesRead, skipped: skipped)
-    if let report {
-      do { try Data(value.bytes).write(to: URL(fileURLWithPath: report), options: .atomic) } catch {
+    let value = BulkReport.json(tally, lines: source.linesRead, skipped: skipped)
+    for report in reports {
+      let name = path == "-" ? "standard input" : URL(fileURLWithPath: path).lastPathComponent
+      let text = report.hasSuffix(".html") ? BulkReport.html(tally, name: name, skipped: skipped) : value.text
+      do { try Data(text.utf8).write(to: URL(fileURLWithPath: report), options: .atomic) } catch {
         throw CommandFault(
           .someFailed, "The report \(report) cannot be written: \(error.localizedDescription)")
       }
@@ -195,47 +242,43 @@ struct BulkCommand: Subcommand {
     if console.isJSON {
       console.result(value)
     } else {
-      func milliseconds(_ fraction: Double) -> String {
-        tally.quantile(fraction).map { String(format: "%.2f ms", $0) } ?? "–"
-      }
-      let seconds = max(0.001, tally.elapsed.milliseconds / 1000)
-      console.result(
-        "\(tally.done) messages in \(String(format: "%.2f", seconds)) s, \(Int(Double(tally.done) / seconds)) a second"
-      )
-      let rows = tally.byOutcome.sorted { $0.value > $1.value }.map { [$0.key, String($0.value)] }
-      console.result(Table.text([["outcome", "messages"]] + rows))
-      console.result(
-        "ack latency: p50 \(milliseconds(0.5)), p90 \(milliseconds(0.9)), p99 \(milliseconds(0.99)), p99.9 \(milliseconds(0.999))"
-      )
+      console.result(BulkReport.text(tally, skipped: skipped))
     }
     return tally.done == tally.acked ? .done : .someFailed
   }
 
-  private static func showProgress(
-    _ tally: BulkTally, _ source: LineSource, _ size: (bytes: Int, lineBytes: Int)?, _ console: Console
-  ) {
-    guard console.isTerminal else { return }
-    let seconds = max(0.001, tally.elapsed.milliseconds / 1000)
-    let rate = Double(tally.done) / seconds
-    var text = "\(tally.done) sent, \(Int(rate))/s, \(tally.done - tally.acked) without ack"
-    if let size, size.lineBytes > 0 {
-      let total = max(1, size.bytes / size.lineBytes)
-      let share = min(1, Double(source.linesRead) / Double(total))
-      let width = 30
-      let full = Int(share * Double(width))
-      let bar = String(repeating: "█", count: full) + String(repeating: "░", count: width - full)
-      let left = rate > 0 ? Int(Double(max(0, total - source.linesRead)) / rate) : 0
-      text = "\(bar) \(Int(share * 100)) %  \(text), about \(left) s left"
+  // MARK: Input
+
+  private func templateText() throws(CommandFault) -> String? {
+    guard let template else { return nil }
+    guard template.hasPrefix("@") else { return template }
+    guard let data = FileManager.default.contents(atPath: String(template.dropFirst())) else {
+      throw CommandFault(.wrongUsage, "The template \(template.dropFirst()) cannot be read.")
     }
-    console.progress(text)
+    return String(decoding: data, as: UTF8.self)
   }
 
-  /// The file's size and that of its first line; nil for what is no file.
-  private static func size(of path: String) -> (bytes: Int, lineBytes: Int)? {
-    guard path != "-", let bytes = try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int,
-      var reader = try? LineReader(path: path), let line = reader.next()
-    else { return nil }
-    return (bytes, line.count + 1)
+  /// Checks every message by the server's own rules.
+  private func checkAll(_ input: BulkInput, _ console: Console) -> ExitCode {
+    var input = input
+    var check = BulkCheck()
+    var line = 0
+    while let record = input.next() {
+      defer { line += 1 }
+      if let fault = check.fault(in: record) {
+        Self.tell(SendError(code: .invalidMessage, detail: fault), line, console)
+      }
+    }
+    if console.isJSON {
+      console.result([
+        "dry_run": true, "valid": .number(check.valid), "invalid": .number(check.invalid),
+        "first": check.first.map { .string($0) } ?? .null,
+      ])
+    } else {
+      console.result("\(check.valid) messages are valid, \(check.invalid) are not; nothing was sent.")
+      if let first = check.first { console.result("The first: \(first)") }
+    }
+    return check.invalid == 0 ? .done : .someFailed
   }
 
   /// A name that is the same for the same file: part of the ids of its messages.

@@ -19,10 +19,13 @@ struct DeviceCommand: Subcommand {
     Flag("upstream", "RATE", "upstream messages a second, over all devices (default 0)"),
     Flag("messages", "N", "ends after so many messages (default: never)"),
     Flag("quiet", nil, "counts instead of printing each message"),
+    Flag("desktop", nil, "one device that keeps its data and shows notifications on the desktop"),
+    Flag("app-data", "DIR", "with --desktop: the app's data folder (default ./weir-device-data)"),
+    Flag("user", "ID", "with --desktop: whose device it is"),
   ]
   static let examples = [
     "weir device", "weir register --count 100 > devices.ndjson && weir device --from devices.ndjson",
-    "weir device --count 10 --upstream 5 --json",
+    "weir device --count 10 --upstream 5 --json", "weir device --desktop --user ann",
   ]
 
   private let endpoint: Endpoint
@@ -34,6 +37,7 @@ struct DeviceCommand: Subcommand {
   private let upstreamRate: Int
   private let messagesMax: Int
   private let isQuiet: Bool
+  private let desktop: DesktopDevice?
 
   init(_ arguments: Arguments) throws(UsageFault) {
     endpoint = try Endpoint(
@@ -45,6 +49,14 @@ struct DeviceCommand: Subcommand {
     upstreamRate = try arguments.number("upstream", default: 0, in: 0...100_000)
     messagesMax = try arguments.number("messages", default: Int.max, in: 1...Int.max)
     isQuiet = arguments.has("quiet")
+    if arguments.has("desktop") {
+      desktop = DesktopDevice(
+        endpoint: endpoint, https: https, credentials: credentials,
+        folder: arguments.text("app-data", default: "./weir-device-data"), user: arguments.text("user"),
+        messagesMax: messagesMax)
+    } else {
+      desktop = nil
+    }
     switch arguments.text("ack", default: "auto") {
     case "auto": acks = .whenHandled
     case "none": acks = .never
@@ -58,6 +70,7 @@ struct DeviceCommand: Subcommand {
   }
 
   func run(_ console: Console) async throws -> ExitCode {
+    if let desktop { return try await desktop.run(console) }
     let devices = try await devices(console)
     let fleet = try Fleet(
       Fleet.Settings(endpoint: endpoint, caFile: credentials.caFile, acks: acks),

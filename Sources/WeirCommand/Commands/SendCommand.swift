@@ -14,6 +14,9 @@ struct SendCommand: Subcommand {
       Flag("title", "TEXT", "notification title"), Flag("body", "TEXT", "notification body"),
       Flag("subtitle", "TEXT", "notification subtitle"), Flag("badge", "N", "notification badge"),
       Flag("sound", "NAME", "notification sound"),
+      Flag("image", "URL", "picture of the notification"),
+      Flag("category", "NAME", "what a tap opens: click_action"),
+      Flag("tag", "NAME", "takes the place of the notification that is shown with the same"),
       Flag("data", "KEY=VALUE", "a data member; may be repeated"),
       Flag("message", "JSON", "the whole message object; other flags are then left out"),
       Flag("ttl", "SECONDS", "time to live (default four weeks; 0 is now or never)"),
@@ -74,6 +77,9 @@ struct SendCommand: Subcommand {
     notification.subtitle = arguments.text("subtitle")
     notification.badge = arguments.text("badge")
     notification.sound = arguments.text("sound")
+    notification.image = arguments.text("image")
+    notification.clickAction = arguments.text("category")
+    notification.tag = arguments.text("tag")
     var message = PushMessage(to: target, data: data)
     if notification != PushMessage.Notification() { message.notification = notification }
     message.id = arguments.text("id")

@@ -1,10 +1,8 @@
 import CLinux
 import ConnectionServer
-import Dispatch
 import Foundation
 import JSONCore
 import PushModel
-import Synchronization
 
 /// The command `weir serve`.
 struct ServeCommand: Subcommand {
@@ -14,7 +12,8 @@ struct ServeCommand: Subcommand {
     Flag("data", "DIR", "data directory (default ./weir-data)"),
     Flag(
       "store", "URL",
-      "postgres://… that any number of nodes may share (default: an embedded store in the data directory)"),
+      "postgres://… that any number of nodes may share; may be repeated (default: an embedded store in the data directory)"
+    ),
     Flag("host", "ADDRESS", "address the XMPP and HTTPS listeners bind (default localhost)"),
     Flag("xmpp-port", "N", "XMPP over TLS (default 5235; 0 picks a free port)"),
     Flag("https-port", "N", "HTTPS (default 8443)"),
@@ -28,7 +27,9 @@ struct ServeCommand: Subcommand {
     Flag("drain-seconds", "N", "how long a drain may take (default 10)"),
     Flag("limits", "SET", "default, published (the numbers of Google's pages, rates too) or off (no rates)"),
     Flag("limit", "NAME=N", "sets a limit; may be repeated. --limit help lists them"),
-    Flag("test-mode", nil, "accepts any bearer token; for tests of senders only"),
+    Flag("web-origin", "ORIGIN", "lets pages of that origin open WebSockets; may be repeated, * is any"),
+    Flag("see-other-uri", "URI", "where WebSocket clients are told to go in a drain"),
+    Flag("test-mode", nil, "accepts any bearer token and opens a WebSocket /echo; for tests only"),
     Flag("log-level", "LEVEL", "trace, debug, info, warning, error or off (default info)"),
     Flag("log-json", nil, "log lines as JSON objects"),
     Flag("print-config", nil, "prints the settings that would be used, and exits"),
@@ -47,10 +48,9 @@ struct ServeCommand: Subcommand {
   init(_ arguments: Arguments) throws(UsageFault) {
     var configuration = ServerConfiguration()
     configuration.dataDirectory = arguments.text("data", default: configuration.dataDirectory)
-    configuration.store = arguments.text("store")
-    guard arguments.all("store").count <= 1 else {
-      throw UsageFault(message: "--store may be given once; name several hosts in one URL.")
-    }
+    // In the environment or the file, where a name stands once, spaces part them.
+    let stores = arguments.all("store").isEmpty ? [arguments.text("store") ?? ""] : arguments.all("store")
+    configuration.stores = stores.flatMap { $0.split(separator: " ").map(String.init) }
     if let problem = configuration.storeProblem { throw UsageFault(message: "--store: \(problem).") }
     configuration.host = arguments.text("host", default: configuration.host)
     let ports = 0...65535
@@ -65,6 +65,8 @@ struct ServeCommand: Subcommand {
     configuration.registrationOrigin = arguments.text("registration-origin", default: "*")
     configuration.drainDeadline = .seconds(
       try arguments.number("drain-seconds", default: 10, in: 1...3600))
+    configuration.webOrigins = Set(arguments.all("web-origin"))
+    configuration.seeOtherURI = arguments.text("see-other-uri")
     configuration.acceptsAnyBearer = arguments.has("test-mode")
     configuration.logLevel = arguments.text("log-level", default: configuration.logLevel)
     configuration.logJSON = arguments.has("log-json")
@@ -145,6 +147,7 @@ struct ServeCommand: Subcommand {
       .init("sender-id", .string(String(configuration.senderID))),
       .init("registration-origin", .string(configuration.registrationOrigin)),
       .init("drain-seconds", .number(configuration.drainDeadline.components.seconds)),
+      .init("web-origin", .array(configuration.webOrigins.sorted().map { .string($0) })),
       .init("test-mode", .bool(configuration.acceptsAnyBearer)),
       .init("log-level", .string(configuration.logLevel)), .init("log-json", .bool(configuration.logJSON)),
     ]
@@ -158,30 +161,6 @@ struct ServeCommand: Subcommand {
       members.append(.init("limit.\(entry.name)", .number(entry.value(in: limits))))
     }
     return .object(members)
-  }
-}
-
-/// Unix signals as calls on a queue of their own.
-final class Signals: Sendable {
-  private let sources: Mutex<[any DispatchSourceSignal]>
-
-  init(_ numbers: [Int32], _ handler: @escaping @Sendable (Int32) -> Void) {
-    let queue = DispatchQueue(label: "weir.signals")
-    sources = Mutex(
-      numbers.map { number in
-        signal(number, SIG_IGN)
-        let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
-        source.setEventHandler { handler(number) }
-        source.resume()
-        return source
-      })
-  }
-
-  func stop() {
-    sources.withLock { sources in
-      for source in sources { source.cancel() }
-      sources = []
-    }
   }
 }
 

@@ -23,10 +23,15 @@ struct StreamSettings: Sendable {
   }
 
   func configuration() throws -> StreamClient.Configuration {
-    StreamClient.Configuration(
-      host: endpoint.host, port: Int(endpoint.port), senderID: try senderID ?? credentials.senderID(),
-      serverKey: try serverKey ?? credentials.key("server-key"),
-      trust: .file(credentials.caFile))
+    let identity = try identity()
+    return StreamClient.Configuration(
+      host: endpoint.host, port: Int(endpoint.port), senderID: identity.senderID,
+      serverKey: identity.serverKey, trust: .file(credentials.caFile))
+  }
+
+  /// Who logs in.
+  func identity() throws -> (senderID: String, serverKey: String) {
+    (try senderID ?? credentials.senderID(), try serverKey ?? credentials.key("server-key"))
   }
 
   /// The key for the legacy endpoint.

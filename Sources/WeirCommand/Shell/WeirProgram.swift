@@ -5,9 +5,9 @@ import Foundation
 package enum WeirProgram {
   static let commands: [any Subcommand.Type] = [
     ServeCommand.self, CertsCommand.self, RegisterCommand.self, DeviceCommand.self, SendCommand.self,
-    BulkCommand.self, ListenCommand.self, DemoCommand.self, ProjectCommand.self,
+    BulkCommand.self, LoadCommand.self, ListenCommand.self, DemoCommand.self, ProjectCommand.self,
     KeyCommand.self, TokenCommand.self, TopicCommand.self, UserCommand.self, GroupCommand.self,
-    MigrateCommand.self,
+    MigrateCommand.self, RebalanceCommand.self,
     StreamCommand.self,
     FaultCommand.self,
   ]

@@ -70,10 +70,13 @@ package struct ClientLogin: Hashable, Sendable {
   package var credentials: PlainCredentials
   /// The server appends to it; nil lets it choose.
   package var resource: String?
+  /// Unanswered messages that the client would like to have on the stream; asked for where the server offers it.
+  package var window: Int?
 
-  package init(host: String, credentials: PlainCredentials, resource: String? = nil) {
+  package init(host: String, credentials: PlainCredentials, resource: String? = nil, window: Int? = nil) {
     self.host = host
     self.credentials = credentials
     self.resource = resource
+    self.window = window
   }
 }

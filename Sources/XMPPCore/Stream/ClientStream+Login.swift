@@ -32,6 +32,7 @@ extension ClientStream {
       }
       let session = element.child("session", QueryNamespace.session)
       needsSession = session.map { !$0.elements.contains { $0.name == "optional" } } ?? false
+      offersWindow = element.child("window", ExtensionNamespace.window) != nil
       askForBinding(&output)
       wait(for: .awaitingBinding, now)
       return nil
@@ -52,13 +53,19 @@ extension ClientStream {
 
   func askForBinding(_ output: inout ByteWriter) {
     output.append("<iq type=\"set\" id=\"bind\"><bind xmlns=\"urn:ietf:params:xml:ns:xmpp-bind\"")
-    if let resource = login.resource {
-      output.append("><resource>")
-      _ = output.appendEscapedText(resource)
-      output.append("</resource></bind></iq>")
-    } else {
+    let window = offersWindow ? login.window : nil
+    guard login.resource != nil || window != nil else {
       output.append("/></iq>")
+      return
     }
+    output.append(">")
+    if let resource = login.resource {
+      output.append("<resource>")
+      _ = output.appendEscapedText(resource)
+      output.append("</resource>")
+    }
+    if let window { output.appendWindow("size", window) }
+    output.append("</bind></iq>")
   }
 
   func receive(
@@ -77,6 +84,10 @@ extension ClientStream {
       return end(.failed(.bindingRefused(condition?.name ?? "undefined-condition")), &output)
     }
     jid = address
+    if offersWindow, login.window != nil {
+      let granted = query.payload?.child("window", ExtensionNamespace.window)?.attribute("size")
+      grantedWindow = granted.flatMap { ExtensionNamespace.number($0, in: 1...ExtensionNamespace.windowMax) }
+    }
     guard needsSession else { return ready() }
     output.append(
       "<iq type=\"set\" id=\"session\"><session xmlns=\"urn:ietf:params:xml:ns:xmpp-session\"/></iq>")

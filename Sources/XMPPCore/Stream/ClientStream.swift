@@ -1,6 +1,6 @@
 package import Bytes
 package import Seams
-import XMLCore
+package import XMLCore
 
 /// The opening side of one XMPP stream: the counterpart of ``ServerStream``, for app servers and devices.
 ///
@@ -31,12 +31,18 @@ package final class ClientStream {
   package internal(set) var state = State.idle
   /// Full address, once bound.
   package internal(set) var jid: JID?
+  /// Unanswered messages that the server allows, when it was asked and has said so.
+  package internal(set) var grantedWindow: Int?
+  /// How long the server asked to be left alone when it ended the stream.
+  package internal(set) var retryAfter: Duration?
 
   let limits: StreamLimits
   let login: ClientLogin
   var framer: StanzaFramer
   var context = StreamContext.usual
   var needsSession = false
+  /// The server said that the window can be asked for.
+  var offersWindow = false
   var isEndSent = false
   var pings: Int64 = 0
   var isPinged = false
@@ -87,6 +93,11 @@ package final class ClientStream {
     offset = chunk.count
     return nil
   }
+
+  /// Stanzas taken so far, and whether another has begun: for a transport that has one in each message.
+  package var stanzaCount: UInt32 { framer.stanzaCount }
+  package var isMidStanza: Bool { framer.isMidItem }
+  package var xmlLimits: XMLLimits { framer.limits }
 
   /// Tells that bytes went out, for the keepalive.
   ///
@@ -158,6 +169,8 @@ package final class ClientStream {
     let parts = element.elements.filter { $0.namespace == QueryNamespace.streamErrors }
     let condition = parts.first { $0.name != "text" }?.name ?? "undefined-condition"
     let text = parts.first { $0.name == "text" }?.text
+    let pause = element.child("retry-after", ExtensionNamespace.retry)?.attribute("seconds")
+    retryAfter = pause.flatMap { ExtensionNamespace.number($0, in: 0...3_600) }.map { .seconds($0) }
     return end(.failed(.streamError(condition, text: text)), &output)
   }
 

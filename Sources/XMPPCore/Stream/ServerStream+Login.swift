@@ -7,9 +7,14 @@ extension ServerStream {
   ///
   /// Feed what is left of the chunk.
   ///
-  /// - Parameter local: Local part of the address to be bound.
-  package func authenticated(local: String, output: inout ByteWriter, now: Moment) {
+  /// - Parameters:
+  ///   - local: Local part of the address to be bound.
+  ///   - windowMax: Largest window the peer may ask for; nil offers none.
+  package func authenticated(
+    local: String, windowMax: Int? = nil, output: inout ByteWriter, now: Moment
+  ) {
     guard state == .awaitingVerdict else { return }
+    windowOffer = windowMax.map { min($0, ExtensionNamespace.windowMax) }
     output.append("<success xmlns=\"urn:ietf:params:xml:ns:xmpp-sasl\"/>")
     login = local
     state = .awaitingSecondHeader
@@ -48,7 +53,9 @@ extension ServerStream {
     } else {
       output.append(
         "<stream:features><bind xmlns=\"urn:ietf:params:xml:ns:xmpp-bind\"/>"
-          + "<session xmlns=\"urn:ietf:params:xml:ns:xmpp-session\"><optional/></session></stream:features>")
+          + "<session xmlns=\"urn:ietf:params:xml:ns:xmpp-session\"><optional/></session>")
+      if let windowOffer { output.appendWindow("max", windowOffer) }
+      output.append("</stream:features>")
       state = .awaitingBind
     }
     return nil

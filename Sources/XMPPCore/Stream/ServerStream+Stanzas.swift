@@ -46,8 +46,17 @@ extension ServerStream {
     output.appendAnswer("result", to: query)
     output.append("><bind xmlns=\"urn:ietf:params:xml:ns:xmpp-bind\"><jid>")
     _ = output.appendEscapedText(bound.description)
+    output.append("</jid>")
+    if let windowOffer,
+      let size = query.payload?.child("window", ExtensionNamespace.window)?.attribute("size"),
+      let wished = ExtensionNamespace.number(size, in: 1...ExtensionNamespace.windowMax)
+    {
+      let granted = min(wished, windowOffer)
+      window = granted
+      output.appendWindow("size", granted)
+    }
     // The space is the first keepalive; the service that clients know sends it here.
-    output.append("</jid></bind></iq> ")
+    output.append("</bind></iq> ")
     jid = bound
     state = .bound
     lastOutput = now

@@ -40,6 +40,8 @@ package final class ServerStream {
   package internal(set) var jid: JID?
   /// The stream's `to` as the peer sent it last.
   package internal(set) var host: String?
+  /// Unanswered messages that the peer may have, when it asked for a window and got one.
+  package internal(set) var window: Int?
 
   let limits: StreamLimits
   let domain: String
@@ -47,6 +49,8 @@ package final class ServerStream {
   var framer: StanzaFramer
   var context = StreamContext.usual
   var login: String?
+  /// Largest window that is granted; nil offers none.
+  var windowOffer: Int?
   var failedLogins = 0
   var isHeaderSent = false
   var isEndSent = false
@@ -109,6 +113,11 @@ package final class ServerStream {
     }
   }
 
+  /// Stanzas taken so far, and whether another has begun: for a transport that has one in each message.
+  package var stanzaCount: UInt32 { framer.stanzaCount }
+  package var isMidStanza: Bool { framer.isMidItem }
+  package var xmlLimits: XMLLimits { framer.limits }
+
   /// Tells that bytes went out, for the keepalive.
   ///
   /// Once a round is enough.
@@ -125,7 +134,8 @@ package final class ServerStream {
   package func fail(_ condition: StreamErrorCondition, text: String? = nil, output: inout ByteWriter) {
     guard state != .ended else { return }
     sendHeader(&output)
-    output.appendStreamError(condition, text: text)
+    output.appendStreamError(
+      condition, text: text, retryAfter: condition == .systemShutdown ? limits.retryAfterShutdown : nil)
     sendEnd(&output)
   }
 

@@ -26,6 +26,8 @@ package struct StreamLimits: Hashable, Sendable {
   package var deadAfter = Duration.seconds(90)
   /// From one side's end tag to the other's.
   package var closeWithin = Duration.seconds(5)
+  /// Told to peers that meet a server which shuts down: they stay away that long, and up to as much again.
+  package var retryAfterShutdown = Duration.seconds(2)
 
   package init() {}
 }

@@ -3,7 +3,9 @@ import XMLCore
 
 extension ByteWriter {
   /// Appends a stream error, without the end tag: RFC 6120 §4.9.2.
-  mutating func appendStreamError(_ condition: StreamErrorCondition, text: String?) {
+  mutating func appendStreamError(
+    _ condition: StreamErrorCondition, text: String?, retryAfter: Duration? = nil
+  ) {
     append("<stream:error><")
     append(condition.rawValue)
     append(" xmlns=\"urn:ietf:params:xml:ns:xmpp-streams\"/>")
@@ -12,6 +14,7 @@ extension ByteWriter {
       _ = appendEscapedText(text)
       append("</text>")
     }
+    if let retryAfter { appendRetryAfter(retryAfter) }
     append("</stream:error>")
   }
 

@@ -51,7 +51,9 @@ import Testing
   private func sendLegacy(_ address: ServerAddress, _ body: String) async throws -> TestHTTPAnswer {
     try await address.request(
       "POST", "/fcm/send",
-      headers: ["authorization": "key=\(try address.secret("server-key"))", "content-type": "application/json"],
+      headers: [
+        "authorization": "key=\(try address.secret("server-key"))", "content-type": "application/json",
+      ],
       body: body)
   }
 
@@ -189,7 +191,17 @@ import Testing
       let device = try await address.registerDevice()
       let headers = ["authorization": "key=\(try address.secret("server-key"))"]
       let body = "{\"to\":\"a\",\"registration_tokens\":[\"\(device.token)\",\"x\",\"y\"]}"
-      let refused = try await address.request("POST", "/iid/v1:batchAdd", headers: headers, body: body)
+      // At once, since the second may be over before a slow machine asks again. The first is taken, whatever its size.
+      let answers = try await withThrowingTaskGroup(of: TestHTTPAnswer.self) { group in
+        for _ in 0..<8 {
+          group.addTask {
+            try await address.request("POST", "/iid/v1:batchAdd", headers: headers, body: body)
+          }
+        }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      #expect(answers.contains { $0.status == 200 })
+      let refused = try #require(answers.first { $0.status != 200 })
       #expect(refused.status == 429)
       #expect(refused.body == "{\"error\":\"RESOURCE_EXHAUSTED\"}")
       #expect(refused.headers["retry-after"] != nil)
@@ -261,7 +273,8 @@ import Testing
       #expect(try json(legacy)["success"]?.int == 1)
     }
     try await TestServer.run { address in
-      #expect(try await send(address, "anything", "{\"topic\":\"a\"}").status == 401)
+      let answer = try await send(address, "anything", "{\"topic\":\"a\"}")
+      #expect(answer.status == 401)
     }
   }
 

@@ -14,7 +14,8 @@ import Testing
 
   private func ends(_ id: String, _ harness: ShardHarness) -> [MessageState] {
     let key = harness.key(id)
-    return harness.shards.flatMap { $0.events.history(max: 100) { $0.key == key } }.map(\.state).filter(\.isEnd)
+    return harness.shards.flatMap { $0.events.history(max: 100) { $0.key == key } }.map(\.state).filter(
+      \.isEnd)
   }
 
   /// Lets a batch be tried as often as it is, and given up.
@@ -144,7 +145,9 @@ import Testing
     tuning.upstreamKept = 4
     let harness = ShardHarness(shards: 1, tuning: tuning, store: store, answers: answers)
     let (sender, stream) = harness.openSender()
-    for number in 1...4 { harness.shards[0].handle(.upstream(upstream(UInt64(number), harness, isReceipt: false))) }
+    for number in 1...4 {
+      harness.shards[0].handle(.upstream(upstream(UInt64(number), harness, isReceipt: false)))
+    }
     harness.advance(.seconds(1))
     isHolding.withLock { $0 = true }
     // The desk has no room for this one; its row comes late.
@@ -158,5 +161,46 @@ import Testing
     for work in held.withLock({ $0 }) { work() }
     harness.advance(.seconds(1))
     #expect(sender.upstream.map(\.row.messageID) == ["u1", "u2", "u3", "u4", "u5"])
+  }
+
+  @Test func anUpstreamMessageThatWasRefusedIsNewWhenItComesAgain() async throws {
+    let harness = ShardHarness(shards: 1)
+    let phone = try await harness.register("a")
+    let (device, _) = harness.connect(phone)
+    let shard = harness.shards[0]
+    let row = upstream(1, harness, isReceipt: false).row
+    func take() -> Bool { shard.upstreamSeen.insert(row.key, shard: 0, now: harness.time.wall) == nil }
+    #expect(take())
+    harness.store.setBeforeWrite { $0 == .write ? .fails(Self.fault) : .goesWell }
+    let origin = DeviceOrigin(stream: device.reference, rawMessageID: Array("u1".utf8))
+    shard.handle(.upstream(Upstream(row, origin: origin, write: .queued)))
+    waitForGivingUp(harness)
+    #expect(device.upstreamAnswers.count == 1)
+    #expect(take())
+  }
+
+  @Test func messagesEndedByARuleMakeRoomForWhatWaits() async throws {
+    var tuning = ShardTuning()
+    tuning.deviceWindow = 2
+    let harness = ShardHarness(tuning: tuning)
+    let phone = try await harness.register("a")
+    let (_, stream) = harness.openSender()
+    for index in 0..<4 {
+      harness.send("m\(index)", to: phone, from: stream, slot: UInt32(index), ttl: index < 2 ? 5 : 3600)
+    }
+    harness.advance(.seconds(1))
+    let (device, slot) = harness.connect(phone)
+    #expect(device.delivered.count == 2)
+    harness.advance(.seconds(5))
+    // The sweeper finds the two that the device never acked.
+    let rows = Guarded<[WriteOutcome.Ended]>([])
+    harness.store.sweep(now: harness.time.wall, budget: 100) { result in
+      if case .success(let found) = result { rows.withLock { $0 = found } }
+    }
+    harness.settle()
+    harness.shards[harness.shards[0].home(of: phone.device)].handle(.ended(rows.withLock { $0 }))
+    harness.settle()
+    #expect(slot.inFlight.count == 2)
+    #expect(device.delivered.count == 4)
   }
 }

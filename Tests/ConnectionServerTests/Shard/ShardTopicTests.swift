@@ -209,7 +209,7 @@ import Testing
     // Three answers further: some slices are written, the rest is not.
     for round in 0..<3 {
       let answers = ShardHarness.Answers()
-      let store = harness.store.restarted { answers.add($0) }
+      let store = harness.store.restarted(deliver: { answers.add($0) })
       harness = ShardHarness(tuning: tuning, store: store, answers: answers)
       let open = try harness.ask { store.fanouts(since: harness.time.wall, $0) }
       #expect(open.count == 1)

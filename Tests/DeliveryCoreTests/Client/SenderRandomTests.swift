@@ -17,7 +17,7 @@ private struct UnreliableServer {
 }
 
 struct SenderRandomTests {
-  @Test(arguments: 1...40 as ClosedRange<UInt64>)
+  @Test(arguments: 1...60 as ClosedRange<UInt64>)
   func everySubmittedMessageEndsExactlyOnceAndTheWindowHolds(seed: UInt64) {
     var server = UnreliableServer(seed: seed)
     let rules = RetryRules(
@@ -27,6 +27,7 @@ struct SenderRandomTests {
     // Then the server's own count of what it did not answer must hold too.
     let acksAreNeverOverdue = server.happens(50)
     let settings = SenderMachine.Settings(
+      streams: Int.random(in: 1...5, using: &server.chance),
       windowMax: Int.random(in: 1...20, using: &server.chance),
       messagesMax: Int.random(in: 1...60, using: &server.chance),
       ackTimeout: acksAreNeverOverdue
@@ -39,6 +40,9 @@ struct SenderRandomTests {
     var submitted = 0
     var closedSeen = false
     var pendingByStream: [UInt32: Set<String>] = [:]
+    // Messages that have not ended, by order, as they were submitted.
+    var waiting: [UInt64: [String]] = [:]
+    var orders: [String: UInt64] = [:]
 
     func apply(_ actions: [SenderStory.Action]) {
       for action in actions {
@@ -51,6 +55,7 @@ struct SenderRandomTests {
             continue
           }
           #expect(!ended.contains(name))
+          if let order = orders[name] { #expect(waiting[order]?.first == name, "out of its order") }
           #expect(server.open.contains(stream.value), "written on a stream that is not open")
           if acksAreNeverOverdue {
             for (other, ids) in pendingByStream where server.open.contains(other) {
@@ -67,6 +72,7 @@ struct SenderRandomTests {
             continue
           }
           #expect(ended.insert(name).inserted, "ended twice")
+          if let order = orders[name] { waiting[order]?.removeAll { $0 == name } }
           for stream in pendingByStream.keys { pendingByStream[stream]?.remove(name) }
         case .endStream(let stream):
           // The server goes along, after a while or at once.
@@ -93,7 +99,12 @@ struct SenderRandomTests {
     func submitOne() {
       let id = "m\(submitted)"
       var actions: [SenderStory.Action] = []
-      if case .accepted(let slot) = story.machine.submit(id: id, now: story.now, &actions) {
+      let order = server.happens(50) ? UInt64.random(in: 0..<3, using: &server.chance) : nil
+      if case .accepted(let slot) = story.machine.submit(id: id, order: order, now: story.now, &actions) {
+        if let order {
+          orders[id] = order
+          waiting[order, default: []].append(id)
+        }
         names[slot] = id
         submitted += 1
       }
@@ -159,6 +170,8 @@ struct SenderRandomTests {
         }
         apply(story.pass(.zero))
       }
+      #expect(server.opening.count <= settings.streams)
+      #expect(story.machine.openStreamCount <= settings.streams)
       #expect(story.machine.messageCount <= settings.messagesMax)
       #expect(story.machine.messageCount == names.count)
     }

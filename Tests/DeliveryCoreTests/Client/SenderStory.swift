@@ -35,9 +35,9 @@ struct SenderStory {
 
   mutating func start() -> [Action] { collect { $0.start(now: $1, &$2) } }
 
-  mutating func submit(_ id: String) -> [Action] {
+  mutating func submit(_ id: String, order: UInt64? = nil) -> [Action] {
     var actions: [Action] = []
-    let answer = machine.submit(id: id, now: now, &actions)
+    let answer = machine.submit(id: id, order: order, now: now, &actions)
     if case .accepted(let slot) = answer { slots[id] = slot }
     return actions
   }
@@ -49,8 +49,8 @@ struct SenderStory {
     return answer
   }
 
-  mutating func opened(_ stream: UInt32) -> [Action] {
-    collect { $0.opened(StreamNumber(stream), now: $1, &$2) }
+  mutating func opened(_ stream: UInt32, window: Int? = nil) -> [Action] {
+    collect { $0.opened(StreamNumber(stream), window: window, now: $1, &$2) }
   }
 
   mutating func closed(_ stream: UInt32, _ end: StreamClosure = .init(.lost)) -> [Action] {
