@@ -314,7 +314,7 @@ import Testing
     for round in 0..<100 {
       let isHeldHere = !round.isMultiple(of: 2)
       if isHeldHere {
-        for device in devices { _ = try await here.claim(device, node: here.bus.node, now: now) }
+        try await claimAll(devices, on: here)
       }
       var rows: [StoredMessage] = []
       for device in devices {
@@ -348,21 +348,25 @@ import Testing
         }
         return Set(woken).isSuperset(of: unread) ? true : nil
       }
-      for device in devices {
-        let page = try await there.backlog(of: device, max: 10, now: now)
-        #expect(page.messages.map(\.device) == [device], "it is there to be read")
-      }
+      let pages = try await there.backlogs(of: devices, max: 10, now: now)
+      #expect(devices.allSatisfy { pages[$0]?.messages.count == 1 }, "they are there to be read")
       events.update { $0 = [] }
       try await stage.settle(rows)
-      for device in devices {
-        let grant = try await there.claim(device, node: there.bus.node, now: now)
-        try await there.release(device, epoch: grant.epoch, now: now)
-      }
+      try await schema.sql("UPDATE device SET node = NULL")
     }
     #expect(tried == 6_000)
     #expect(told > 0 && told < tried, "both orders were met: \(told)")
     await here.close()
     await there.close()
+  }
+
+  private func claimAll(_ devices: [DeviceNumber], on store: PostgresStore) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for device in devices {
+        group.addTask { _ = try await store.claim(device, node: store.bus.node, now: Self.now) }
+      }
+      try await group.waitForAll()
+    }
   }
 
   /// A device that another node holds is not away: more may wait for it than for one that is.
