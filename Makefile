@@ -6,6 +6,10 @@ SECONDS_PER_FUZZ ?= 20
 FILTER ?=
 RUNS   ?= 20
 KINDS  ?= node,primary,both
+MESSAGES ?= 1000000
+PEERS  ?=
+MINUTES ?= 60
+DEVICES ?=
 SEED   ?=
 SEEDS  ?= 1...200
 CANARIES := store-forgets device-forgets server-forgets
@@ -13,7 +17,7 @@ CANARIES := store-forgets device-forgets server-forgets
 export NO_COLOR := $(if $(CI),1,$(NO_COLOR))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-rest fmt lint tidy demo bench durability cluster bench-cluster durability-cluster simulate canaries certs docs fuzz tsan asan release clean
+.PHONY: help run test check check-rest fmt lint tidy demo bench durability bulk-kills bench-peers soak many-devices storm cluster bench-cluster durability-cluster simulate canaries certs docs fuzz tsan asan release clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +64,12 @@ bench: ## Measure a running server and the cores in a release build (BENCH='--sm
 	.build/release/stream-bench --http $(BENCH)
 	.build/release/weir-bench $(BENCH)
 
+storm: ## Have thousands of devices on WebSockets come and go at once, with a verdict (DEVICES=5000)
+	@dev/deps.sh run
+	swift build -c release --product weir
+	swift build -c release --product stream-bench
+	.build/release/stream-bench --storm $(or $(DEVICES),5000)
+
 simulate: ## Run seeds of the whole system on a virtual clock, each twice (SEEDS=1...200, or SEED=n for a trace)
 	@dev/deps.sh run
 	swift build -c release --product simulate
@@ -92,6 +102,28 @@ cluster: ## Run three databases and three nodes on loopback until Ctrl-C
 	@dev/deps.sh test
 	swift build -c release --product weir
 	dev/cluster-demo.sh .build/release/weir $(or $(TMPDIR),/tmp)/weir-cluster
+
+bulk-kills: ## Send a million messages by weir bulk while server and sender are killed (MESSAGES=1000000)
+	@dev/deps.sh run
+	swift build -c release --product weir
+	swift build -c release --product kill-run
+	.build/release/kill-run --bulk $(MESSAGES) --devices 500
+
+bench-peers: ## Run the same load on Weir, Prosody, ejabberd and Mosquitto (PEERS='--smoke', '--only weir,mosquitto')
+	@dev/deps.sh peers
+	swift build -c release --product weir
+	swift build -c release --product peer-bench
+	.build/release/peer-bench $(PEERS)
+
+soak: ## Run a server under half of its load with churn and watch its memory (MINUTES=60)
+	@dev/deps.sh run
+	swift build -c release --product weir
+	@dev/load_proofs.py soak $(MINUTES)
+
+many-devices: ## Connect 18,000 TLS devices, kill the server, and see all of them back (DEVICES=18000)
+	@dev/deps.sh run
+	swift build -c release --product weir
+	@dev/load_proofs.py many-devices $(or $(DEVICES),18000)
 
 certs: ## Make a development CA and a server certificate in ./certs (OUT=DIR)
 	@dev/deps.sh run

@@ -27,6 +27,31 @@ func tests(_ name: String, _ dependencies: [String], resources: [Resource]? = ni
     swiftSettings: strict)
 }
 
+/// What the console is made of; see docs/decisions/0026-console-without-a-framework.md.
+let consoleFiles = [
+  "api.js",
+  "app.js",
+  "chart.js",
+  "compose.js",
+  "console.css",
+  "console.html",
+  "devices.js",
+  "dom.js",
+  "faults.js",
+  "feed.js",
+  "format.js",
+  "lists.js",
+  "messages.js",
+  "overview.js",
+  "payload.js",
+  "phone.js",
+  "phones.css",
+  "phones.js",
+  "projects.js",
+  "shell.js",
+  "targets.js",
+]
+
 // The order is the direction of imports: a target uses only what stands above it.
 // docs/ARCHITECTURE.md draws it, Tests/TidyTests holds it.
 let package = Package(
@@ -62,7 +87,7 @@ let package = Package(
       resources: [
         .embedInCode("Files/weir.js"), .embedInCode("Files/demo.html"), .embedInCode("Files/demo.js"),
         .embedInCode("Files/demo.css"), .embedInCode("Files/demo.svg"),
-      ], swiftSettings: strict),
+      ] + consoleFiles.map { .embedInCode("Files/console/\($0)") }, swiftSettings: strict),
 
     // Cores: bytes and values in, bytes and actions out
     library("JSONCore", ["Bytes"]),
@@ -130,8 +155,8 @@ let package = Package(
     library(
       "LoadGenerator",
       [
-        "Connections", "EventLoops", "Telemetry", "TLSCore", "XMPPCore", "XMLCore", "PushXMPP",
-        "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
+        "Connections", "EventLoops", "Telemetry", "TLSCore", "WebSocketCore", "XMPPCore", "XMLCore",
+        "PushXMPP", "PushModel", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
 
     // Programs
@@ -170,9 +195,16 @@ let package = Package(
         "CLinux",
       ], path: "Benchmarks/Cluster"),
     program(
+      "peer-bench",
+      [
+        "LoadGenerator", "Connections", "DeviceRuntime", "EventLoops", "JSONCore", "TLSCore", "Telemetry",
+        "Bytes", "Seams", "CLinux",
+      ], path: "Benchmarks/Peers"),
+    program(
       "kill-run",
       [
-        "TestKit", "StreamClient", "DeviceRuntime", "Connections", "DeliveryCore", "EventLoops", "TLSCore",
+        "TestKit", "JSONCore", "StreamClient", "DeviceRuntime", "Connections", "DeliveryCore", "EventLoops",
+        "TLSCore",
         "PushModel", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Kill"),
 
@@ -231,7 +263,8 @@ let package = Package(
       "ConnectionServerTests",
       [
         "ConnectionServer", "TestKit", "Connections", "Stores", "StoreSQLite", "EventLoops",
-        "Telemetry", "TLSCore", "HTTPCore", "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP", "PushModel",
+        "Telemetry", "TLSCore", "HTTPCore", "WebSocketCore", "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP",
+        "PushModel",
         "DeliveryCore", "JSONCore", "Bytes", "Seams", "CLinux",
       ]),
     tests(

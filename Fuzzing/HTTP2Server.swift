@@ -5,7 +5,7 @@ import Seams
 
 /// The first byte says where the rest is cut; the rest comes behind the preface and settings.
 ///
-/// Whole and cut input must come to the same requests, whatever is sent the output stays in proportion, and every
+/// Whole and cut input must come to the same requests; tunnels are let in and send back what comes; whatever is sent the output stays in proportion, and every
 /// connection comes to an end when its peer does.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzHTTP2Server(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
@@ -22,6 +22,22 @@ public func fuzzHTTP2Server(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CIn
 
 private let beginning = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
 
+private let accepted = HTTPResponse(status: 200, fields: ["sec-websocket-protocol": "xmpp"])
+
+/// Gives back what comes through tunnels, and ends them with their peer.
+private func echo(_ connection: HTTP2ServerConnection) {
+  for event in connection.takeTunnelEvents() {
+    switch event.what {
+    case .bytes(let bytes):
+      connection.send(event.stream, bytes)
+      connection.consumed(event.stream, bytes.count)
+    case .end: connection.finish(event.stream)
+    case .closed:
+      guard connection.bytesQueued(event.stream) == 0 else { fatalError("a closed tunnel holds bytes") }
+    }
+  }
+}
+
 private func talk(_ pieces: [UnsafeRawBufferPointer]) -> [HTTPRequest] {
   let now = Moment(ns: 0)
   let wall = WallTime(ms: 0)
@@ -33,16 +49,21 @@ private func talk(_ pieces: [UnsafeRawBufferPointer]) -> [HTTPRequest] {
     connection.receive(bytes, now: now, wall: wall)
     for arrival in connection.takeArrivals() {
       requests.append(arrival.request)
+      if arrival.request.tunnel != nil, connection.accept(arrival.stream, accepted, now: now, wall: wall) {
+        continue
+      }
       unanswered.append(arrival.stream)
     }
+    echo(connection)
     connection.flush(now: now)
+    echo(connection)
   }
   beginning.withUnsafeBytes { receive($0) }
   for piece in pieces { receive(piece) }
   // Every other request is answered by its body, last first; the others never.
   for (index, stream) in unanswered.enumerated().reversed() where index.isMultiple(of: 2) {
     connection.respond(
-      stream, HTTPResponse(status: 200, fields: ["x-y": "z"], body: requests[index].body), now: now,
+      stream, HTTPResponse(status: 403, fields: ["x-y": "z"], body: requests[index].body), now: now,
       wall: wall)
   }
   connection.flush(now: now)

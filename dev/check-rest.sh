@@ -22,7 +22,11 @@ step 'format' make --no-print-directory lint
 step 'documents' dev/docs.sh
 step 'release build' swift build -c release --product weir
 step 'benchmarks run' make --no-print-directory bench BENCH=--smoke
+step 'WebSocket storm' make --no-print-directory storm DEVICES="${DEVICES:-300}"
 step 'durability' make --no-print-directory durability RUNS="${RUNS:-5}"
+step 'bulk job under kills' .build/release/kill-run --bulk "${MESSAGES:-20000}" --devices 50 \
+  --server-kills 2 --sender-kills 1 --rate 2000
+step 'soak' dev/load_proofs.py soak "${SOAK_MINUTES:-0.4}"
 step 'simulation' make --no-print-directory simulate SEEDS="${SEEDS:-1...100}"
 step 'canaries' make --no-print-directory canaries
 # A short look with a fixed seed; `make fuzz` searches.

@@ -3,14 +3,16 @@
 #
 #   dev/deps.sh run    what building and running the server needs
 #   dev/deps.sh test   that, and what the tests need
+#   dev/deps.sh peers  what run needs, and the servers that Weir is compared with; none of them is started
 set -euo pipefail
 
 run_packages=(libuv1-dev libssl-dev libxml2-dev libhttp-parser-dev libnghttp2-dev zlib1g-dev libcurl4-openssl-dev
   libsqlite3-dev libpq-dev libdbus-1-dev pkg-config)
 # The last two lines: a desktop for the tests of notifications, and a cluster of databases.
-test_packages=(python3 python3-venv openssl ca-certificates git curl nghttp2-client wrk chromium
+test_packages=(python3 python3-venv openssl ca-certificates git curl nghttp2-client wrk chromium libjs-strophe
   dunst xvfb xdotool dbus imagemagick fonts-dejavu-core
   postgresql patroni etcd-server etcd-client python3-etcd python3-psycopg2)
+peer_packages=(prosody ejabberd mosquitto)
 
 die() {
   printf 'deps: %s\n' "$*" >&2
@@ -20,7 +22,8 @@ die() {
 case "${1:-}" in
   run) wanted=("${run_packages[@]}") ;;
   test) wanted=("${run_packages[@]}" "${test_packages[@]}") ;;
-  *) die 'say run or test' ;;
+  peers) wanted=("${run_packages[@]}" "${peer_packages[@]}") ;;
+  *) die 'say run, test or peers' ;;
 esac
 
 command -v swift >/dev/null || die 'the command swift is not in PATH; Weir is built with Swift 6.3 (https://www.swift.org/install/linux/)'
@@ -51,6 +54,14 @@ elif command -v sudo >/dev/null; then
   as_root=(sudo ${CI:+-n})
 else
   die "neither root nor sudo; as root: apt-get install -y ${missing[*]}"
+fi
+
+# Debian starts a server when it is installed; the comparison starts its own.
+policy=/usr/sbin/policy-rc.d
+if [ "$1" = peers ] && [ ! -e "$policy" ]; then
+  printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+  "${as_root[@]}" chmod 755 "$policy"
+  trap '"${as_root[@]}" rm -f "$policy"' EXIT
 fi
 
 install() {

@@ -16,7 +16,7 @@ case "${1:-}" in
     ;;
   address)
     scratch=.build/asan
-    suites='BytesTests|JSONCoreTests|XMLCoreTests|XMPPCoreTests|HTTPCoreTests|TLSCoreTests|PushXMPPTests|StoreTests|EventLoopsTests|ConnectionServerTests'
+    suites='BytesTests|JSONCoreTests|XMLCoreTests|XMPPCoreTests|HTTPCoreTests|TLSCoreTests|WebSocketCoreTests|PushXMPPTests|StoreTests|EventLoopsTests|ConnectionServerTests'
     # The leak checker reports the test runner's own memory.
     export ASAN_OPTIONS=detect_leaks=0
     ;;

@@ -18,6 +18,9 @@ import TestKit
 /// missing, or an app was shown one twice.
 ///
 /// `kill-run --cluster [--kinds node,primary,both,…]`: the same with three nodes on three databases, see ``ClusterRun``.
+///
+/// `kill-run --bulk N [--server-kills N] [--sender-kills N]` runs a job of `weir bulk` with that many messages
+/// instead, and kills the server and the command itself in turns (``BulkJob``).
 @main
 struct KillRun {
   /// The command under test.
@@ -27,9 +30,11 @@ struct KillRun {
     shim_line_buffer_stdout()
     var runs = 20
     var rate = 6_000
+    var bulkRate: Int?
     var devices = 100
     var seed = UInt64.random(in: 1...9_999)
     var kinds: [ClusterRun.Kind] = [.node, .primary, .both]
+    var (bulk, serverKills, senderKills) = (0, 3, 2)
     var words = CommandLine.arguments.dropFirst()
     let isCluster = words.first == "--cluster"
     if isCluster {
@@ -47,8 +52,11 @@ struct KillRun {
     while let word = words.popFirst(), let value = words.popFirst().flatMap({ Int($0) }) {
       switch word {
       case "--runs": runs = value
-      case "--rate": rate = value
+      case "--rate": (rate, bulkRate) = (value, value)
       case "--devices": devices = value
+      case "--bulk": bulk = value
+      case "--server-kills": serverKills = value
+      case "--sender-kills": senderKills = value
       case "--seed": seed = UInt64(value)
       default:
         print("kill-run: unknown argument \(word)")
@@ -56,6 +64,15 @@ struct KillRun {
       }
     }
     print("seed \(seed)")
+    if bulk > 0 {
+      let job = BulkJob(
+        messages: bulk, devices: devices, serverKills: serverKills, senderKills: senderKills, seed: seed,
+        rate: bulkRate)
+      do { exit(try await job.perform() ? 0 : 1) } catch {
+        print("kill-run: \(error)")
+        exit(1)
+      }
+    }
     var chance = SeededChance(seed: seed)
     var bad = 0
     if isCluster {

@@ -16,10 +16,15 @@ final class Phones: DeviceEngineDelegate, @unchecked Sendable {
   /// Where each try to connect goes, in turn.
   private var places: [(context: TLSContext, port: Int)] = []
   private let note: @Sendable (Int) -> Void
+  /// Message ids that each device remembers.
+  private let rememberedMax: Int
   private var engines: [DeviceEngine] = []
 
-  init(note: @escaping @Sendable (Int) -> Void, addresses: [ServerAddress]) throws {
+  init(
+    note: @escaping @Sendable (Int) -> Void, addresses: [ServerAddress], rememberedMax: Int = 100_000
+  ) throws {
     self.note = note
+    self.rememberedMax = rememberedMax
     for address in addresses {
       let trust = Device.Trust.file(address.certificateAuthority)
       places.append((try trust.makeContext(protocols: ["xmpp-client"]), address.xmpp))
@@ -34,7 +39,7 @@ final class Phones: DeviceEngineDelegate, @unchecked Sendable {
         var configuration = Device.Configuration()
         configuration.reconnectWaitFirst = .milliseconds(50)
         configuration.reconnectWaitMax = .milliseconds(300)
-        configuration.rememberedMax = 100_000
+        configuration.rememberedMax = rememberedMax
         let endpoints = try places.map { place in
           configuration.port = place.port
           return try configuration.makeEndpoint(for: device, context: place.context)

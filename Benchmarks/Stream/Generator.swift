@@ -20,6 +20,7 @@ final class Generator: @unchecked Sendable {
   /// Part of message ids, so that no shape repeats those of the one before.
   private var shape = 0
   private var tokens: [[UInt8]] = []
+  private var targets = Int.max
   private let ready = Atomic<Int>(0)
   private let trouble = Mutex<String?>(nil)
   private(set) var latency = Histogram()
@@ -47,24 +48,29 @@ final class Generator: @unchecked Sendable {
     try loop.start()
   }
 
-  private func server(_ port: UInt16) -> LeanServer {
-    LeanServer(host: "127.0.0.1", port: port, name: "localhost", context: context)
+  private func server(_ port: UInt16, isWebSocket: Bool = false) -> LeanServer {
+    LeanServer(
+      host: "127.0.0.1", port: port, name: "localhost", context: context,
+      webSocketPath: isWebSocket ? "/xmpp" : nil)
   }
 
-  func connectDevices(_ credentials: [Device.Credentials], port: UInt16) async throws {
+  /// - Parameter isWebSocket: The port is that of HTTPS.
+  func connectDevices(
+    _ credentials: [Device.Credentials], port: UInt16, isWebSocket: Bool = false
+  ) async throws {
     for start in stride(from: 0, to: credentials.count, by: 50) {
       let some = Array(credentials[start..<min(start + 50, credentials.count)])
       try await loop.perform { [self] in
-        for device in some { add(device, port) }
+        for device in some { add(device, port, isWebSocket) }
       }
       try await wait { [self] in ready.load(ordering: .relaxed) >= start + some.count }
     }
   }
 
-  private func add(_ device: Device.Credentials, _ port: UInt16) {
+  private func add(_ device: Device.Credentials, _ port: UInt16, _ isWebSocket: Bool) {
     let stream = LeanStream(
-      identity: device.deviceID, password: device.deviceSecret, server: server(port), scratch: scratch,
-      on: loop)
+      identity: device.deviceID, password: device.deviceSecret,
+      server: server(port, isWebSocket: isWebSocket), scratch: scratch, on: loop)
     stream.ready = { [self] _ in ready.wrappingAdd(1, ordering: .relaxed) }
     stream.failed = { [self] why in trouble.withLock { $0 = $0 ?? "a device: \(why)" } }
     var output = ByteWriter(capacity: 256)
@@ -135,15 +141,18 @@ final class Generator: @unchecked Sendable {
     message.append("-")
     message.append(decimal: Int64(number))
     message.append("\",\"to\":\"")
-    message.append(tokens[(sender.number &* 7919 &+ number) % tokens.count])
+    message.append(tokens[(sender.number &* 7919 &+ number) % min(tokens.count, targets)])
     message.append(Self.payload)
     sender.sentAt[number] = loop.time.moment.ns
     message.bytes.withUnsafeBytes { sender.stream.send($0) }
   }
 
   /// Fills every sender's window; each answer then sends the next message.
-  func start(window: Int) async throws {
+  ///
+  /// - Parameter targets: Of the devices only the first ones get messages.
+  func start(window: Int, targets: Int = .max) async throws {
     try await loop.perform { [self] in
+      self.targets = targets
       for sender in senders {
         sender.isSending = true
         for _ in 0..<window { send(sender) }

@@ -8,7 +8,8 @@ import Telemetry
 
 /// Measures the running server over real TLS streams, generator on the same machine.
 ///
-/// `stream-bench [--weir PATH] [--loops N] [--seconds S] [--only SHAPE|fanout|memory] [--smoke] [--http]`
+/// `stream-bench [--weir PATH] [--loops N] [--seconds S] [--only SHAPE|fanout|memory|devices] [--smoke] [--http]`
+/// `stream-bench --storm N` has N devices on WebSockets come, go and come back, and gives a verdict
 @main
 struct StreamBench {
   var weir = ".build/release/weir"
@@ -18,6 +19,7 @@ struct StreamBench {
   var only: String?
   /// The ways to send alone.
   var isHTTP = false
+  var storm: Int?
 
   static func main() async {
     shim_line_buffer_stdout()
@@ -31,6 +33,7 @@ struct StreamBench {
       case "--only": bench.only = words.popFirst()
       case "--http": bench.isHTTP = true
       case "--smoke": bench.isSmoke = true
+      case "--storm": bench.storm = words.popFirst().flatMap { Int($0) } ?? 5_000
       default:
         print("stream-bench: unknown argument \(word)")
         exit(2)
@@ -43,6 +46,10 @@ struct StreamBench {
   }
 
   func run() async throws {
+    if let storm {
+      guard try await WebSocketStorm(loops: loops, weir: weir, devices: storm).run() else { exit(1) }
+      return
+    }
     if isHTTP {
       try await HTTPCompared(weir: weir, loops: loops, seconds: isSmoke ? 0.2 : seconds).run()
       return
@@ -112,17 +119,23 @@ struct StreamBench {
   }
 
   private func memory() async throws {
-    print("\nidle TLS devices   server memory KiB a device")
-    for count in [1_000, 5_000] {
+    print("\nidle TLS devices   over        server memory KiB a device   to TCP")
+    var overTCP: [Int: Double] = [:]
+    for (count, isWebSocket) in [(1_000, false), (1_000, true), (5_000, false), (5_000, true)] {
       let server = try ServerUnderTest(loops: loops, weir: weir)
       defer { server.stop() }
       let generator = try Generator(caFile: server.credentials + "/ca.pem")
       let devices = try await register(count, at: server)
       let before = server.residentKiB
-      try await generator.connectDevices(devices, port: server.xmpp)
+      try await generator.connectDevices(
+        devices, port: isWebSocket ? UInt16(clamping: server.https) : server.xmpp, isWebSocket: isWebSocket)
       try await Task.sleep(for: .seconds(1))
       let each = Double(server.residentKiB - before) / Double(count)
-      print(pad("\(count)", 16), pad(String(format: "%.1f", each), 27))
+      if !isWebSocket { overTCP[count] = each }
+      print(
+        pad("\(count)", 16), isWebSocket ? "  WebSocket" : "  TCP      ",
+        pad(String(format: "%.1f", each), 29),
+        pad(String(format: "%.2f", each / (overTCP[count] ?? each)), 8))
       await generator.stop()
     }
   }
@@ -166,6 +179,10 @@ struct StreamBench {
   }
 
   private func register(_ count: Int, at server: ServerUnderTest) async throws -> [Device.Credentials] {
+    try await Self.register(count, at: server)
+  }
+
+  static func register(_ count: Int, at server: ServerUnderTest) async throws -> [Device.Credentials] {
     let registrar = try DeviceRegistrar(
       port: server.https, project: "demo", apiKey: try server.key("api-key"),
       trust: .file(server.credentials + "/ca.pem"), timeout: .seconds(60))

@@ -36,14 +36,21 @@ struct Drain: Sendable {
     }
     _ = await context.gather { shard in
       for connection in shard.worker.map({ Array($0.connections.values) }) ?? [] { connection.close() }
-      for connection in shard.worker.map({ Array($0.httpConnections.values) }) ?? [] { connection.close() }
       for connection in shard.worker.map({ Array($0.echoes.values) }) ?? [] { connection.close(.goingAway) }
+      shard.worker?.console.closeAll()
     }
     // What closing the streams made of their messages is written too.
     for _ in 0..<250 {
-      let busy = await context.gather { !$0.writing.isIdle || $0.worker?.connections.isEmpty == false }
+      let busy = await context.gather { shard in
+        // The farewells of streams that HTTP/2 carries have to leave through it.
+        !shard.writing.isIdle || shard.worker?.connections.isEmpty == false
+          || shard.worker?.httpConnections.values.contains { $0.hasTunnels } == true
+      }
       if !busy.contains(true) { break }
       try? await context.time.sleep(for: pause)
+    }
+    _ = await context.gather { shard in
+      for connection in shard.worker.map({ Array($0.httpConnections.values) }) ?? [] { connection.close() }
     }
     await context.store.close()
     for loop in loops { loop.stop() }

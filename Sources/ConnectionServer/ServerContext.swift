@@ -27,6 +27,7 @@ final class ServerContext: Sendable {
   /// How far the time in numbers of messages is ahead of the clock: see ``NumberFloor``.
   let numbersAhead: Duration
   let faults = Faults()
+  let watch = ConsoleWatch()
   /// Opens when the server has ended.
   let ended = Gate()
   private let draining = Atomic<Bool>(false)

@@ -34,6 +34,7 @@ package final class ServerCore: Sendable {
   func begin() async throws {
     var workers: [LoopWorker] = []
     for (index, loop) in loops.enumerated() {
+      watch(loop, index)
       workers.append(
         try await loop.perform { [context, mailboxes] in
           let worker = LoopWorker(
@@ -45,6 +46,15 @@ package final class ServerCore: Sendable {
     }
     context.workers = workers
     context.listenToNodes()
+  }
+
+  /// Metrics of a loop; one of a simulator has none.
+  private func watch(_ loop: any Loop, _ index: Int) {
+    guard let statistics = (loop as? EventLoop)?.statistics else { return }
+    let name = String(index)
+    context.metrics.reading(.loopRoundSeconds, name, from: statistics.roundNs)
+    context.metrics.reading(.loopLongestRoundSeconds, name) { Double(statistics.longestRoundNs) / 1e9 }
+    context.metrics.reading(.loopStalls, name) { Double(statistics.stalls) }
   }
 
   /// Takes up what an earlier run left: upstream messages and fan-outs.

@@ -26,6 +26,9 @@ package final class EventLoop: @unchecked Sendable {
   /// Bytes one read takes at most; the buffer is shared by all streams of the loop.
   package static let receiveBytesMax = 64 * 1024
 
+  /// A round that has taken so long ends before the rest of what is readable is read; looked at every few reads.
+  private static let roundNs: Int64 = 20_000_000
+
   /// Names the thread, cut to 15 bytes.
   package let name: String
   package let statistics = LoopStatistics()
@@ -51,7 +54,7 @@ package final class EventLoop: @unchecked Sendable {
   private var locals: [ObjectIdentifier: AnyObject] = [:]
   private var moment: Moment?
   private var wallTime: WallTime?
-  private var isInRoundEnd = false
+  private var callbacks: UInt64 = 0
   var resolving: [ObjectIdentifier: TCPConnector] = [:]
   private(set) var isStopping = false
 
@@ -270,6 +273,17 @@ package final class EventLoop: @unchecked Sendable {
   /// The start of I/O callbacks: from here on the round is timed.
   func beginCallback() {
     if moment == nil { moment = time.moment }
+  }
+
+  /// The end of a read: ends a round that has become long.
+  ///
+  /// After a full batch of events (1,024) libuv polls again before it comes back, up to 48 times. Thousands of peers
+  /// that come or leave together would make one round of all of it, and nobody's answer would leave before its end.
+  func readEnded() {
+    callbacks &+= 1
+    guard callbacks & 7 == 0, let moment, time.moment.ns &- moment.ns > Self.roundNs else { return }
+    endRound()
+    finishTiming()
   }
 
   func wokenUp() {

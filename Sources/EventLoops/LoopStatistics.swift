@@ -1,12 +1,20 @@
 import Synchronization
+package import Telemetry
 
 /// What a loop did, readable from any thread.
 ///
-/// The loop's thread alone writes, except for the reset of `longestRoundNs`.
+/// The loop's thread alone writes.
 package final class LoopStatistics: Sendable {
   private let roundCount = Atomic<UInt64>(0)
   private let wakeUpCount = Atomic<UInt64>(0)
   private let longest = Atomic<Int64>(0)
+  private let stallCount = Atomic<UInt64>(0)
+
+  /// A round that takes longer is a stall: whoever waits for the loop notices.
+  package static let stallNs: Int64 = 100_000_000
+
+  /// How long each round took, in nanoseconds.
+  package let roundNs = Histogram()
 
   package init() {}
 
@@ -16,8 +24,11 @@ package final class LoopStatistics: Sendable {
   /// Times another thread woke the loop; many messages share one.
   package var wakeUps: UInt64 { wakeUpCount.load(ordering: .relaxed) }
 
-  /// The longest round since the last call, in nanoseconds: the time during which the loop answered nobody else.
-  package func takeLongestRoundNs() -> Int64 { longest.exchange(0, ordering: .relaxed) }
+  /// The longest round, in nanoseconds: the time during which the loop answered nobody else.
+  package var longestRoundNs: Int64 { longest.load(ordering: .relaxed) }
+
+  /// Rounds that took longer than ``stallNs``.
+  package var stalls: UInt64 { stallCount.load(ordering: .relaxed) }
 
   func countRound() {
     roundCount.store(roundCount.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
@@ -28,6 +39,8 @@ package final class LoopStatistics: Sendable {
   }
 
   func roundTook(ns: Int64) {
+    roundNs.record(UInt64(clamping: ns))
     if ns > longest.load(ordering: .relaxed) { longest.store(ns, ordering: .relaxed) }
+    if ns > Self.stallNs { stallCount.store(stallCount.load(ordering: .relaxed) &+ 1, ordering: .relaxed) }
   }
 }

@@ -164,6 +164,11 @@ package final class TCPStream: LoopHandle {
 
   fileprivate func read(_ count: Int, _ buffer: UnsafeRawPointer?) {
     loop.beginCallback()
+    tellRead(count, buffer)
+    loop.readEnded()
+  }
+
+  private func tellRead(_ count: Int, _ buffer: UnsafeRawPointer?) {
     // A write has failed and is about to be reported; what a read says then is only its echo.
     guard fault == nil else { return }
     if count > 0 {

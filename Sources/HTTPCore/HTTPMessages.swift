@@ -9,6 +9,11 @@ package struct HTTPRequest: Sendable, Equatable {
   package var minorVersion: Int
   package var fields: HTTPFields
   package var body: [UInt8]
+  /// What is to be spoken through the stream, in lower case (`websocket`), by an extended CONNECT of HTTP/2; nil for
+  /// any other request.
+  ///
+  /// RFC 8441.
+  package var tunnel: String?
 
   package init(
     method: String, target: String, minorVersion: Int = 1, fields: HTTPFields = HTTPFields(),

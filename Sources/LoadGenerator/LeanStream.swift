@@ -4,6 +4,7 @@ package import EventLoops
 import PushXMPP
 import Seams
 package import TLSCore
+import WebSocketCore
 import XMLCore
 import XMPPCore
 
@@ -14,16 +15,20 @@ package struct LeanServer: Sendable {
   /// The name the certificate must carry; nil is ``host``.
   package var name: String?
   package var context: TLSContext
+  /// Where the server speaks XMPP over WebSocket; nil for XMPP over TCP.
+  package var webSocketPath: String?
   /// For connecting and TLS, and again for each step of the log-in.
   package var timeout: Duration
 
   package init(
-    host: String, port: UInt16, name: String? = nil, context: TLSContext, timeout: Duration = .seconds(60)
+    host: String, port: UInt16, name: String? = nil, context: TLSContext, webSocketPath: String? = nil,
+    timeout: Duration = .seconds(60)
   ) {
     self.host = host
     self.port = port
     self.name = name
     self.context = context
+    self.webSocketPath = webSocketPath
     self.timeout = timeout
   }
 }
@@ -36,6 +41,7 @@ package final class LeanStream: ChannelDelegate {
   package final class Scratch {
     var text: [UInt8] = []
     var output = ByteWriter(capacity: 16_384)
+    let webSocket = WebSocketScratch()
 
     package init() {}
   }
@@ -46,6 +52,9 @@ package final class LeanStream: ChannelDelegate {
   private let server: LeanServer
   private var connector: ChannelConnector?
   private var channel: Channel?
+  /// Until the server has let the WebSocket in.
+  private var handshake: ClientHandshake?
+  private var webSocket: XMPPWebSocket?
   private var isOver = false
   private var isPaused = false
   /// Logged in and bound, and not over.
@@ -90,14 +99,52 @@ package final class LeanStream: ChannelDelegate {
         guard !isOver else { return channel.abort() }
         self.channel = channel
         channel.delegate = self
-        stream.open(output: &scratch.output, now: loop.now)
-        flush()
+        guard let path = server.webSocketPath else { return open() }
+        let handshake = ClientHandshake(
+          host: "\(server.name ?? server.host):\(server.port)", path: path, subprotocol: "xmpp",
+          random: { [loop] in loop.random() })
+        self.handshake = handshake
+        channel.send(handshake.request)
       }
     }
   }
 
+  private func open() {
+    stream.open(output: &scratch.output, now: loop.now)
+    flush()
+  }
+
   package func received(_ plaintext: UnsafeRawBufferPointer) {
     bytesRead += plaintext.count
+    var offset = 0
+    if handshake != nil {
+      do throws(HandshakeFault) {
+        guard try handshake?.receive(plaintext, &offset) == true else { return }
+      } catch {
+        return over("\(error)")
+      }
+      handshake = nil
+      webSocket = XMPPWebSocket(
+        .client, messageBytesMax: 1 << 20, now: loop.now, random: { [loop] in loop.random() })
+      open()
+    }
+    guard let webSocket else { return feed(plaintext) }
+    while !isOver, let channel,
+      let event = webSocket.next(
+        plaintext, &offset, limits: stream.xmlLimits, scratch.webSocket, to: channel, now: loop.now)
+    {
+      switch event {
+      case .stream(let range):
+        let message = scratch.webSocket.message
+        message.withUnsafeBytes { feed(UnsafeRawBufferPointer(rebasing: $0[range])) }
+      case .alive: break
+      case .fault(let condition): over(condition.rawValue)
+      case .ended(let why): over(why)
+      }
+    }
+  }
+
+  private func feed(_ plaintext: UnsafeRawBufferPointer) {
     var offset = 0
     while !isOver,
       let event = stream.next(
@@ -122,7 +169,15 @@ package final class LeanStream: ChannelDelegate {
     over("\(reason)")
   }
 
-  package func send(_ bytes: UnsafeRawBufferPointer) { channel?.send(bytes) }
+  /// Sends one stanza, as XMPP over TCP has it.
+  package func send(_ bytes: UnsafeRawBufferPointer) {
+    guard let channel else { return }
+    if let webSocket {
+      webSocket.send(stanza: bytes, scratch.webSocket, to: channel)
+    } else {
+      channel.send(bytes)
+    }
+  }
 
   /// Stops reading; what is on its way may still come.
   package func pause() {
@@ -171,7 +226,13 @@ package final class LeanStream: ChannelDelegate {
 
   private func flush() {
     guard !scratch.output.isEmpty else { return }
-    scratch.output.bytes.withUnsafeBytes { channel?.send($0) }
+    scratch.output.bytes.withUnsafeBytes { bytes in
+      if let webSocket, let channel {
+        webSocket.send(stream: bytes, scratch.webSocket, to: channel, now: loop.now)
+      } else {
+        channel?.send(bytes)
+      }
+    }
     scratch.output.removeAll()
   }
 }

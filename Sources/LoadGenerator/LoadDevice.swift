@@ -45,6 +45,11 @@ final class LoadDevice {
   private var allowance = 0
   private var bytesSeen = 0
   private var failures = 0
+  private var isConnecting = false {
+    didSet {
+      if isConnecting != oldValue { run.connecting += isConnecting ? 1 : -1 }
+    }
+  }
   private var began = Moment(ns: 0)
 
   init(_ index: Int, _ identity: LoadIdentity, habit: Habit, run: LoadRun) {
@@ -59,6 +64,7 @@ final class LoadDevice {
 
   func connect() {
     guard stream == nil else { return }
+    isConnecting = true
     began = run.clock
     bytesSeen = 0
     let stream = LeanStream(
@@ -74,6 +80,7 @@ final class LoadDevice {
 
   private func opened(_ stream: LeanStream) {
     failures = 0
+    isConnecting = false
     run.deviceUp(self, after: run.clock - began)
     for number in upstream { write(upstream: number) }
     if habit == .halfOpen { stream.pause() }
@@ -82,12 +89,14 @@ final class LoadDevice {
   private func lost(_ why: String) {
     let wasUp = bytesSeen > 0 || failures == 0
     stream = nil
+    isConnecting = false
     failures += wasUp ? 1 : 2
     run.deviceLost(self, why, failures: failures)
   }
 
   /// Cuts the stream, as a network that goes away does.
   func cut() {
+    isConnecting = false
     stream?.close()
     stream = nil
   }

@@ -50,6 +50,8 @@ package struct LoadSecond: Sendable, Equatable {
   package var backlog = 0
   package var ack: LoadLatency?
   package var delivery: LoadLatency?
+  /// What was done on purpose: waves, and kinds of faults that the server was asked for.
+  package var events: [String] = []
   /// Longest time between two looks of the generator at its clock.
   package var lagMs = 0.0
   /// Share of one core that the generator used.
@@ -83,6 +85,8 @@ package struct LoadVerdict: Sendable, Equatable {
   package var strayed = 0
   /// Nacked and delivered all the same.
   package var contradicted = 0
+  /// Nacked with a code that leaves open what became of the message, and delivered.
+  package var deliveredUnsure = 0
   package var upstreamSent = 0
   package var upstreamAcked = 0
   package var upstreamNacked = 0
@@ -180,6 +184,7 @@ extension LoadRun {
       verdict.unsent += ledger.due - ledger.written
       verdict.delivered += ledger.delivered
       verdict.contradicted += ledger.contradicted
+      verdict.deliveredUnsure += ledger.deliveredUnsure
       guard hasDevices else { continue }
       for number in ledger.undeliveredNumbers() {
         switch plan.target(sender: sender.number, number: number) {

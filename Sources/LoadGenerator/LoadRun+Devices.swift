@@ -15,7 +15,7 @@ extension LoadRun {
     }
     let rate = scenario.devices.connectRate
     connectBudget = min(connectBudget + rate * Double(passed.ns) / 1e9, max(1, rate / 10))
-    while connectBudget >= 1, connectNext < connectQueue.count {
+    while connectBudget >= 1, connectNext < connectQueue.count, connecting < scenario.devices.connectingMax {
       connectBudget -= 1
       devices[connectQueue[connectNext]].connect()
       connectNext += 1

@@ -32,6 +32,8 @@ package final class LoadRun: @unchecked Sendable {
     package var devices: [LoadIdentity]
     /// Targets when there are no devices.
     package var tokens: [String]
+    /// Asks the server for a fault; called on the loop, must not wait.
+    package var arm: @Sendable (LoadScenario.Fault) -> Void = { _ in }
 
     package init(
       server: LeanServer, deviceServer: LeanServer? = nil, senderID: String, serverKey: String,
@@ -92,9 +94,12 @@ package final class LoadRun: @unchecked Sendable {
   var connectQueue: [Int] = []
   var connectNext = 0
   var connectBudget = 0.0
+  /// Devices that connect at present.
+  var connecting = 0
   var churnBudget = 0.0
   var upstreamBudget = 0.0
   var waves: [LoadScenario.Wave]
+  var faults: [LoadScenario.Fault]
   var processorNs: Int64 = 0
   var atLoadEnd: (acked: Int, delivered: Int)?
 
@@ -121,6 +126,7 @@ package final class LoadRun: @unchecked Sendable {
     chance = SeededChance(seed: scenario.seed)
     arrivals = ArrivalClock(scenario.arrivals, duration: scenario.duration, seed: scenario.seed)
     waves = scenario.devices.waves.sorted { $0.at < $1.at }
+    faults = scenario.faults.sorted { $0.at < $1.at }
   }
 
   var hasDevices: Bool { !setup.devices.isEmpty }
@@ -205,6 +211,7 @@ package final class LoadRun: @unchecked Sendable {
     if nextAllowance <= now {
       nextAllowance = now + .milliseconds(100)
       for device in devices { device.mayRead() }
+      for sender in senders { sender.look(now) }
     }
     if now - start >= .seconds(seconds.count + 1) { endSecond(now) }
     if phase != .done { tickLater() }
@@ -237,8 +244,14 @@ package final class LoadRun: @unchecked Sendable {
       upstreamBudget -= 1
       sendUpstream(now)
     }
+    while let fault = faults.first, Double(sinceStart.ns) / 1e9 >= fault.at {
+      faults.removeFirst()
+      second.events.append(fault.kind)
+      setup.arm(fault)
+    }
     while let wave = waves.first, Double(sinceStart.ns) / 1e9 >= wave.at {
       waves.removeFirst()
+      second.events.append("wave")
       for device in devices where device.isUp && Double.random(in: 0..<1, using: &chance) < wave.share {
         cut(device)
       }

@@ -16,6 +16,8 @@ package struct LoadScenario: Sendable, Equatable {
     package var count = 100
     /// Connections that are begun a second, at the start and after losses.
     package var connectRate = 500.0
+    /// Connections that are under way at once, at most: more would only wait at the server until they time out.
+    package var connectingMax = 1_000
     /// Devices a second that cut their stream and come back.
     package var churn = 0.0
     /// Longest time a device stays away; drawn between 0 and this.
@@ -37,6 +39,9 @@ package struct LoadScenario: Sendable, Equatable {
     package var count = 1
     /// Messages of one sender that are written and not answered.
     package var window = 100
+    /// A stream that owes answers and gives none for so long is given up: its messages are sent again, under
+    /// the same ids, on a new one.
+    package var answerWithin = Duration.seconds(10)
 
     package init() {}
   }
@@ -49,6 +54,21 @@ package struct LoadScenario: Sendable, Equatable {
     package var subscribers = 10
 
     package init() {}
+  }
+
+  /// A fault that the server is asked for while the load lasts.
+  package struct Fault: Sendable, Equatable {
+    /// Seconds since the load began.
+    package var at: Double
+    package var kind: String
+    /// The order, as the server's administration takes it: a JSON object.
+    package var order: String
+
+    package init(at: Double, kind: String, order: String) {
+      self.at = at
+      self.kind = kind
+      self.order = order
+    }
   }
 
   /// What must hold beside the ledger, else the test fails; nil is not checked.
@@ -73,6 +93,7 @@ package struct LoadScenario: Sendable, Equatable {
   package var topics = Topics()
   /// Upstream messages a second, of all devices together.
   package var upstreamRate = 0.0
+  package var faults: [Fault] = []
   package var expect = Expectations()
   /// Leaves one device's deliveries uncounted: a ledger that does not object is of no use.
   package var isCanary = false

@@ -22,6 +22,8 @@ final class LoadSender {
   /// Written on an earlier stream and not answered: written again first, under the same ids.
   private var redo: [Int] = []
   private var failures = 0
+  /// The last answer, or the moment since when answers were owed.
+  private var lastAnswer = Moment(ns: 0)
   private var isDraining = false
   private var reader = ServerPayloadReader()
   private let stanzas = PushStanzas()
@@ -63,6 +65,17 @@ final class LoadSender {
     stream.connect()
   }
 
+  /// Gives a stream up that owes answers and says nothing.
+  func look(_ now: Moment) {
+    guard let stream, stream.isReady, pending > 0, now - lastAnswer > run.scenario.senders.answerWithin else {
+      return
+    }
+    stream.close()
+    self.stream = nil
+    failures += 1
+    run.senderLost(self, "no answer for \(run.scenario.senders.answerWithin)", failures: failures)
+  }
+
   func close() {
     stream?.close()
     stream = nil
@@ -73,6 +86,7 @@ final class LoadSender {
   /// Writes what the window has room for.
   func pump() {
     guard let stream, stream.isReady, !isDraining else { return }
+    if pending == 0 { lastAnswer = run.clock }
     while pending < window, let next = takeNext() {
       pending += 1
       run.write(next, of: number)
@@ -128,7 +142,9 @@ final class LoadSender {
       isDraining = true
       return
     }
-    let (isFirst, intended) = ledger.answer(number, isAck: code == nil)
+    lastAnswer = run.clock
+    let isUnsure = code == "SERVICE_UNAVAILABLE" || code == "INTERNAL_SERVER_ERROR"
+    let (isFirst, intended) = ledger.answer(number, isAck: code == nil, isUnsure: isUnsure)
     guard isFirst else { return }
     pending -= 1
     run.answered(code: code, intended: intended)

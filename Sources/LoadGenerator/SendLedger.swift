@@ -15,6 +15,8 @@ package struct SendLedger: Sendable {
     static let nacked = Marks(rawValue: 4)
     /// By the device, or by all that a topic message is for.
     static let delivered = Marks(rawValue: 8)
+    /// Nacked with a code that does not say whether the message was taken.
+    static let unsure = Marks(rawValue: 16)
     static let answered: Marks = [.acked, .nacked]
   }
 
@@ -43,6 +45,8 @@ package struct SendLedger: Sendable {
   package private(set) var delivered = 0
   /// Nacked and delivered all the same.
   package private(set) var contradicted = 0
+  /// Delivered, and nacked with a code that does not say whether the message was taken: no contradiction.
+  package private(set) var deliveredUnsure = 0
 
   package init(countsDeliveries: Bool) { self.countsDeliveries = countsDeliveries }
 
@@ -51,7 +55,7 @@ package struct SendLedger: Sendable {
   /// Written, neither acked nor nacked.
   package var unanswered: Int { written - acked - nacked }
   /// Acked and not delivered to all.
-  package var undelivered: Int { countsDeliveries ? acked - delivered + contradicted : 0 }
+  package var undelivered: Int { countsDeliveries ? acked - delivered + contradicted + deliveredUnsure : 0 }
 
   // MARK: Events
 
@@ -78,15 +82,18 @@ package struct SendLedger: Sendable {
 
   /// The first answer to a message.
   ///
+  /// - Parameter isUnsure: Of a nack: it does not say whether the message was taken.
   /// - Returns: When it was meant to leave (nil for an old one), or nil when this is no first answer.
-  package mutating func answer(_ number: Int, isAck: Bool) -> (isFirst: Bool, intended: Int64?) {
+  package mutating func answer(
+    _ number: Int, isAck: Bool, isUnsure: Bool = false
+  ) -> (isFirst: Bool, intended: Int64?) {
     guard let marks = marks(number), marks.contains(.written), marks.isDisjoint(with: .answered) else {
       return (false, nil)
     }
     let intended = intended(number)
     if isAck { acked += 1 } else { nacked += 1 }
-    if !isAck, marks.contains(.delivered) { contradicted += 1 }
-    mark(number, isAck ? .acked : .nacked)
+    if !isAck, marks.contains(.delivered) { noteContradiction(isUnsure: isUnsure) }
+    mark(number, isAck ? .acked : isUnsure ? [.nacked, .unsure] : .nacked)
     return (true, intended)
   }
 
@@ -114,8 +121,14 @@ package struct SendLedger: Sendable {
   private mutating func finishDelivery(_ number: Int) {
     awaited[number] = nil
     delivered += 1
-    if marks(number)?.contains(.nacked) == true { contradicted += 1 }
+    if let marks = marks(number), marks.contains(.nacked) {
+      noteContradiction(isUnsure: marks.contains(.unsure))
+    }
     mark(number, .delivered)
+  }
+
+  private mutating func noteContradiction(isUnsure: Bool) {
+    if isUnsure { deliveredUnsure += 1 } else { contradicted += 1 }
   }
 
   // MARK: What is left

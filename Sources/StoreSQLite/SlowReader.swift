@@ -19,7 +19,8 @@ final class SlowReader: Reader {
   private let byKey, journalRows, senders: Statement
   private let expiredMessages, expiredUpstream: Statement
   private let devicePage: Statement
-  private let registrationPage, senderRegistrationPage: Statement
+  private let registrationPage: Statement
+  let senderRegistrationPage: Statement
   private let countRows: [(StoreTable, Statement)]
   private let shares: ShareReader
   let targets: TargetReads

@@ -20,4 +20,42 @@ package enum WebAssets {
     default: nil
     }
   }
+
+  /// A file of the console, for the administration listener alone; nil for none.
+  package static func console(_ path: String) -> WebAsset? {
+    switch path {
+    case "/console/api.js": script(PackageResources.api_js)
+    case "/console/app.js": script(PackageResources.app_js)
+    case "/console/chart.js": script(PackageResources.chart_js)
+    case "/console/compose.js": script(PackageResources.compose_js)
+    case "/console/console.css": style(PackageResources.console_css)
+    case "/": page(PackageResources.console_html)
+    case "/console/devices.js": script(PackageResources.devices_js)
+    case "/console/dom.js": script(PackageResources.dom_js)
+    case "/console/faults.js": script(PackageResources.faults_js)
+    case "/console/feed.js": script(PackageResources.feed_js)
+    case "/console/format.js": script(PackageResources.format_js)
+    case "/console/lists.js": script(PackageResources.lists_js)
+    case "/console/messages.js": script(PackageResources.messages_js)
+    case "/console/overview.js": script(PackageResources.overview_js)
+    case "/console/payload.js": script(PackageResources.payload_js)
+    case "/console/phone.js": script(PackageResources.phone_js)
+    case "/console/phones.css": style(PackageResources.phones_css)
+    case "/console/phones.js": script(PackageResources.phones_js)
+    case "/console/projects.js": script(PackageResources.projects_js)
+    case "/console/shell.js": script(PackageResources.shell_js)
+    case "/console/targets.js": script(PackageResources.targets_js)
+    default: nil
+    }
+  }
+
+  private static func page(_ bytes: [UInt8]) -> WebAsset {
+    WebAsset(type: "text/html; charset=utf-8", bytes: bytes)
+  }
+  private static func style(_ bytes: [UInt8]) -> WebAsset {
+    WebAsset(type: "text/css; charset=utf-8", bytes: bytes)
+  }
+  private static func script(_ bytes: [UInt8]) -> WebAsset {
+    WebAsset(type: "text/javascript; charset=utf-8", bytes: bytes)
+  }
 }

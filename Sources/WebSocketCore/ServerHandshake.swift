@@ -38,10 +38,10 @@ package struct OriginRule: Sendable, Hashable {
   }
 }
 
-/// The server's side of the opening handshake: RFC 6455 §4.2.
+/// The server's side of the opening handshake: RFC 6455 §4.2, and over HTTP/2 RFC 8441 §5.
 package struct ServerHandshake: Sendable {
   package enum Answer: Sendable, Equatable {
-    /// The answer with status 101, and the subprotocol chosen.
+    /// The answer with status 101, or 200 over HTTP/2, and the subprotocol chosen.
     case accepted(HTTPResponse, subprotocol: String?)
     case refused(HTTPResponse)
   }
@@ -59,6 +59,7 @@ package struct ServerHandshake: Sendable {
   ///
   /// Offers of extensions are declined by not naming them.
   package func answer(_ request: HTTPRequest) -> Answer {
+    if let tunnel = request.tunnel { return answer(request, tunnel) }
     guard request.method == "GET", request.minorVersion == 1, request.body.isEmpty,
       request.fields.list("upgrade", holds: "websocket"), request.fields.list("connection", holds: "upgrade")
     else { return Self.refuse(426, "This path speaks WebSocket", ["upgrade": "websocket"]) }
@@ -71,9 +72,25 @@ package struct ServerHandshake: Sendable {
       return Self.refuse(400, "Sec-WebSocket-Key is no key")
     }
     guard origins.admits(request) else { return Self.refuse(403, "This origin is not let in") }
-    var fields: HTTPFields = [
-      "upgrade": "websocket", "connection": "Upgrade", "sec-websocket-accept": HandshakeKey.accept(keys[0]),
-    ]
+    return accept(
+      request, status: 101,
+      [
+        "upgrade": "websocket", "connection": "Upgrade", "sec-websocket-accept": HandshakeKey.accept(keys[0]),
+      ])
+  }
+
+  /// An extended CONNECT: HTTP/2 says what the key and its answer say in HTTP/1.1.
+  private func answer(_ request: HTTPRequest, _ tunnel: String) -> Answer {
+    guard tunnel == "websocket" else { return Self.refuse(501, "This path speaks WebSocket") }
+    guard request.fields.values("sec-websocket-version") == ["13"] else {
+      return Self.refuse(400, "Version 13 of WebSocket is spoken", ["sec-websocket-version": "13"])
+    }
+    guard origins.admits(request) else { return Self.refuse(403, "This origin is not let in") }
+    return accept(request, status: 200, [:])
+  }
+
+  private func accept(_ request: HTTPRequest, status: Int, _ head: HTTPFields) -> Answer {
+    var fields = head
     var chosen: String?
     if !subprotocols.isEmpty {
       guard let best = subprotocols.first(where: { Self.isOffered($0, request) }) else {
@@ -82,7 +99,7 @@ package struct ServerHandshake: Sendable {
       chosen = best
       fields.append("sec-websocket-protocol", best)
     }
-    return .accepted(HTTPResponse(status: 101, fields: fields), subprotocol: chosen)
+    return .accepted(HTTPResponse(status: status, fields: fields), subprotocol: chosen)
   }
 
   /// Names of subprotocols are compared with case.

@@ -7,11 +7,11 @@ Run with the Python of .venv-sdk and SSL_CERT_FILE naming the development author
 import loopback  # noqa: F401 first, so that nothing is looked up
 
 import asyncio
+import concurrent.futures
 import functools
 import json
 import logging
 import os
-import tempfile
 import warnings
 
 import wire
@@ -243,6 +243,54 @@ def admin_tells_every_error(server):
         raises(messaging.UnregisteredError, lambda: messaging.send(messaging.Message(token=gone["token"]), True, app))
     with App(server, project_id="somebody-elses") as app:
         raises(exceptions.PermissionDeniedError, lambda: messaging.send(messaging.Message(topic="a"), app=app))
+
+
+@case
+def admin_tells_the_errors_of_a_server_in_trouble(server):
+    known = {
+        kind: server.register()
+        for kind in (messaging.QuotaExceededError, exceptions.UnavailableError, exceptions.InternalError)
+    }
+    codes = {
+        messaging.QuotaExceededError: ("DEVICE_MESSAGE_RATE_EXCEEDED", "RESOURCE_EXHAUSTED"),
+        exceptions.UnavailableError: ("SERVICE_UNAVAILABLE", "UNAVAILABLE"),
+        exceptions.InternalError: ("INTERNAL_SERVER_ERROR", "INTERNAL"),
+    }
+
+    def arm(device, count=1, **fault):
+        status, made = server.administer(
+            "POST", "/admin/v1/faults", {"project": server.project, "token": device["token"], "count": count, **fault}
+        )
+        assert status == 201, made
+
+    with App(server) as app:
+
+        def send(device):
+            return messaging.send(messaging.Message(token=device["token"], data={"a": "1"}), app=app)
+
+        # The SDK tries again four times, after what Retry-After says, before it raises: one thread each.
+        def fails(kind):
+            code, status = codes[kind]
+            arm(known[kind], kind="nack", code=code, retry_after="1", count=5)
+            error = raises(kind, lambda: send(known[kind]), status)
+            equal(error.http_response.headers["Retry-After"], "1")
+            # The sixth try is a new send, and gets through.
+            assert send(known[kind]).startswith("projects/")
+
+        with concurrent.futures.ThreadPoolExecutor() as threads:
+            list(threads.map(fails, known))
+        one = known[exceptions.InternalError]
+        # After 401 it renews its access token and tries again, twice.
+        arm(one, kind="nack", code="INVALID_APNS_CREDENTIAL", count=3)
+        raises(messaging.ThirdPartyAuthError, lambda: send(one), "UNAUTHENTICATED")
+        with server.device(one) as device:
+            # The answer that is hidden belongs to a message that was taken; the next try is another message.
+            arm(one, kind="unavailable", status=503, retry_after="1")
+            assert send(one).startswith("projects/")
+            for _ in range(3):
+                found = device.payload()
+                equal(found["data"], {"a": "1"})
+                device.ack(found)
 
 
 @case

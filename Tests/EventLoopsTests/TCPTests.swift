@@ -1,5 +1,6 @@
 import EventLoops
 import Glibc
+import Seams
 import Testing
 
 /// Gathers what a stream hears.
@@ -98,6 +99,47 @@ struct TCPTests {
     #expect(found.first?.host == "127.0.0.1")
     #expect(found.first?.isLoopback == true)
     #expect(found.first?.description.hasPrefix("127.0.0.1:") == true)
+  }
+
+  /// Many peers with something to say at once make several rounds, so that answers leave between them.
+  @Test func aLongRoundEndsBeforeEverybodyWasRead() throws {
+    enum Step { case read, roundEnd }
+    let count = 64
+    let steps = Watched<[Step]>([])
+    let held = Watched<[TCPStreamHolder]>([])
+    let pair = try Pair { connection, loop in
+      let stream = try TCPStream(adopting: connection.descriptor, on: loop)
+      let slow = StreamLog()
+      slow.onBytes = { _ in
+        let machine = SystemTime()
+        let begin = machine.moment
+        while machine.moment < begin + .milliseconds(3) {}
+        steps.update { $0.append(.read) }
+      }
+      stream.delegate = slow
+      held.update { $0.append(TCPStreamHolder(stream, loop)) }
+    }
+    defer { pair.stop() }
+    let written = Watched(0)
+    for _ in 0..<count {
+      pair.connect { stream in
+        Array("x".utf8).withUnsafeBytes { stream.write($0) }
+        written.update { $0 += 1 }
+      }
+    }
+    #expect(held.wait { $0.count == count } && written.wait { $0 == count })
+    let server = pair.server
+    // In one job, so that all of them are found readable by one look.
+    server.submit {
+      server.onRoundEnd { steps.update { $0.append(.roundEnd) } }
+      for holder in held.current { holder.resumeReading() }
+    }
+    #expect(steps.wait { $0.filter { $0 == .read }.count == count })
+    let seen = steps.current
+    let first = try #require(seen.firstIndex(of: .read))
+    let last = try #require(seen.lastIndex(of: .read))
+    // 64 × 3 ms in rounds of little more than 20 ms.
+    #expect(seen[first...last].filter { $0 == .roundEnd }.count >= 3)
   }
 
   @Test func aSlowReaderMakesAQueueThatDrainsInOrder() throws {
@@ -476,6 +518,9 @@ final class TCPStreamHolder: @unchecked Sendable {
   func onLoop(_ body: @escaping @Sendable (TCPStream) -> Void) {
     loop.submit { body(self.stream) }
   }
+
+  /// To be called on the loop.
+  func resumeReading() { stream.resumeReading() }
 }
 
 /// An echo that goes to the other loop after every few reads.

@@ -18,8 +18,11 @@ struct ClientScript: Sendable, CustomTestStringConvertible {
   static let curl = ClientScript(name: "curl_client", environment: nil)
   static let slixmpp = ClientScript(name: "slixmpp_client", environment: "slixmpp")
   static let webSocket = ClientScript(name: "websocket_client", environment: "websockets")
+  static let webSocketOverHTTP2 = ClientScript(name: "websocket_h2_client", environment: "websockets")
+  static let strophe = ClientScript(name: "strophe_client", environment: "websockets")
   static let autobahn = ClientScript(name: "autobahn_suite", environment: "autobahn")
   static let browser = ClientScript(name: "browser", environment: "websockets")
+  static let consolePage = ClientScript(name: "console_page", environment: "websockets")
 
   var testDescription: String { name }
 

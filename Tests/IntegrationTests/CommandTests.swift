@@ -109,6 +109,19 @@ import Testing
     }
   }
 
+  @Test(arguments: ["stream", "http", "http2", "legacy"])
+  func bulkWithoutAServerSaysSoAtOnce(_ mode: String) async throws {
+    try await TestServer.run { address in
+      let directory = try TemporaryDirectory()
+      let file = directory.path + "/messages.ndjson"
+      try "{\"to\":\"/topics/a\"}".write(toFile: file, atomically: true, encoding: .utf8)
+      // Nobody listens at port 1.
+      let ended = try await weir(["bulk", file, "--mode", mode], address, port: 1)
+      #expect(ended.code == 3, "\(ended.errors)")
+      #expect(ended.errors.contains("localhost:1: cannot connect"))
+    }
+  }
+
   @Test func listenPrintsAndAcksWhatDevicesSend() async throws {
     try await TestServer.run { address in
       let directory = try TemporaryDirectory()

@@ -22,7 +22,8 @@ import Testing
       try ServerProcess.findExecutable(),
       [
         "load", file, "--json", "--server", "localhost:\(address.xmpp)", "--https",
-        "localhost:\(address.https)", "--credentials", address.credentials,
+        "localhost:\(address.https)", "--admin", "localhost:\(address.admin)", "--credentials",
+        address.credentials,
       ] + flags, errors: directory.path + "/errors")
     let code = try await child.waitForExit(within: .seconds(90)).code
     let lines = child.output.current.text.split(separator: "\n").compactMap {
@@ -56,6 +57,61 @@ import Testing
       #expect(count(ended, "upstream_acked") == count(ended, "upstream_sent"))
       #expect(ended.seconds.reduce(0) { $0 + ($1["cuts"]?.int ?? 0) } > 20)
       #expect(ended.seconds.contains { ($0["ack_ms"]?["p99"]?.double ?? 0) > 0 })
+    }
+  }
+
+  @Test func aServerThatFailsOnPurposeLeavesACleanLedger() async throws {
+    try await TestServer.run { address in
+      let ended = try await load(
+        """
+        { duration: 2, settle: 20, devices: { count: 10 }, senders: { count: 2, answer_within: "1s" },
+          arrivals: { constant: 200 },
+          faults: [{ at: 0.2, kind: "nack", code: "DEVICE_MESSAGE_RATE_EXCEEDED", count: 3 },
+            { at: 0.4, kind: "drop_ack", count: 2 }, { at: 0.6, kind: "unavailable", count: 2 },
+            { at: 0.8, kind: "cut" }, { at: 1, kind: "drain" }, { at: 1.2, kind: "delay", delay_ms: 300 },
+            { at: 1.5, kind: "half_open" }] }
+        """, [], address)
+      #expect(ended.code == 0, "\(ended.summary.text) \(ended.errors)")
+      #expect(ended.summary["nacks"]?["DEVICE_MESSAGE_RATE_EXCEEDED"]?.int == 3)
+      #expect(ended.summary["nacks"]?["SERVICE_UNAVAILABLE"]?.int == 2)
+      #expect(count(ended, "delivered_though_unavailable") == 2)
+      #expect(count(ended, "acked") + count(ended, "nacked") == count(ended, "written"))
+      #expect(ended.summary["lost_streams"]?.members?.isEmpty == false)
+      let told = ended.seconds.flatMap { ($0["events"]?.array ?? []).compactMap(\.string) }
+      #expect(
+        Set(told) == ["nack", "drop_ack", "unavailable", "cut", "drain", "delay", "half_open"])
+    }
+  }
+
+  @Test func faultsNeedTheAdministrationOfTheServer() async throws {
+    try await TestServer.run { address in
+      let directory = try TemporaryDirectory()
+      let file = directory.path + "/scenario.json5"
+      try "{ faults: [{ at: 0, kind: 'cut' }] }".write(toFile: file, atomically: true, encoding: .utf8)
+      let child = try ChildProcess(
+        try ServerProcess.findExecutable(),
+        [
+          "load", file, "--server", "localhost:\(address.xmpp)", "--admin", "localhost:1", "--credentials",
+          address.credentials,
+        ], errors: directory.path + "/errors")
+      #expect(try await child.waitForExit(within: .seconds(60)).code == 3)
+      #expect(child.errorText.contains("The admin surface at localhost:1 does not answer"))
+    }
+  }
+
+  @Test func devicesOnWebSocketsThatComeAndGoLoseNothing() async throws {
+    try await TestServer.run { address in
+      let ended = try await load(
+        """
+        { duration: 3, settle: 40,
+          devices: { count: 60, connect_rate: 10000, away: "100ms", slow_readers: { count: 3 },
+            waves: [{ at: 1, share: 1 }, { at: 2, share: 1 }] },
+          arrivals: { constant: 200 }, upstream: 20 }
+        """, ["--websocket"], address)
+      #expect(ended.code == 0, "\(ended.summary.text) \(ended.errors)")
+      #expect(count(ended, "acked") > 300 && count(ended, "lost") == 0)
+      #expect(ended.seconds.reduce(0) { $0 + ($1["cuts"]?.int ?? 0) } >= 60)
+      #expect(count(ended, "upstream_acked") == count(ended, "upstream_sent"))
     }
   }
 

@@ -9,6 +9,10 @@ import Testing
     try await TestServer.run { try await ClientScript.webSocket.run(against: $0) }
   }
 
+  @Test func anIndependentClientSpeaksXMPPOverWebSocketThroughHTTP2() async throws {
+    try await TestServer.run { try await ClientScript.webSocketOverHTTP2.run(against: $0) }
+  }
+
   @Test func silenceIsAnsweredWithPingsAndAnEnd() async throws {
     try await TestServer.run {
       $0.limits["keepalive-seconds"] = 1
@@ -18,11 +22,12 @@ import Testing
     }
   }
 
-  @Test func aDrainTellsWhereToGoAndClosesWith1001() async throws {
+  @Test(arguments: [ClientScript.webSocket, .webSocketOverHTTP2])
+  func aDrainTellsWhereToGoAndClosesWith1001(_ client: ClientScript) async throws {
     let other = "wss://other.example/xmpp"
     let server = try await TestServer.start { $0.seeOtherURI = other }
     let directory = try TemporaryDirectory()
-    let script = try ClientScript.webSocket.start(
+    let script = try client.start(
       ["a_drain_ends_with_1001"], against: server.address, environment: ["SEE_OTHER_URI": other],
       errors: directory.path + "/errors")
     try await script.output.wait(for: "the client to be ready", within: .seconds(60)) {
@@ -42,8 +47,22 @@ import Testing
   }
 }
 
-/// The demo page in a real browser.
+/// Pages in a real browser: the console, the demo, and a client that others wrote.
 @Suite(.serialized) struct BrowserTests {
+  @Test func anXMPPClientInAPageIsADeviceAndAnAppServer() async throws {
+    try await TestServer.run { try await ClientScript.strophe.run(against: $0) }
+  }
+
+  @Test func everyViewOfTheConsoleWorksByMouseAndKeys() async throws {
+    try await TestServer.run { server in
+      let directory = try TemporaryDirectory()
+      let browser = try ClientScript.consolePage.start(
+        [ClientScript.package + "/artifacts"], against: server, errors: directory.path + "/errors")
+      let (code, text) = try await browser.waitForExit(within: .seconds(240))
+      #expect(code == 0 && text.hasSuffix("ok\n"), "\(text)\(browser.errorText.suffix(4_000))")
+    }
+  }
+
   @Test func aBrowserPageIsADeviceAndLivesThroughARestart() async throws {
     let server = try await ServerProcess.start()
     let directory = try TemporaryDirectory()

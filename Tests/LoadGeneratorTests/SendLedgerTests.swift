@@ -98,15 +98,17 @@ import Testing
     #expect(ledger.deliver(50_000) == .surplus)
   }
 
-  @Test(arguments: 1...20 as ClosedRange<UInt64>)
+  @Test(arguments: 1...8 as ClosedRange<UInt64>)
   func theLedgerAgreesWithASimpleOne(seed: UInt64) {
     var chance = SeededChance(seed: seed)
     var ledger = SendLedger(countsDeliveries: true)
     var acked: Set<Int> = []
     var nacked: Set<Int> = []
     var delivered: Set<Int> = []
-    let behind = Int.random(in: 1...20_000, using: &chance)
-    for step in 0..<60_000 {
+    let behind = Int.random(in: 1...10_000, using: &chance)
+    // Counted, since an expectation costs far more than a step.
+    var disagreements = 0
+    for step in 0..<20_000 {
       let number = ledger.take(intended: Int64(step))
       ledger.write(number)
       let other = max(0, number - Int.random(in: 0...behind, using: &chance))
@@ -114,17 +116,18 @@ import Testing
       case 0..<4:
         let isAck = Bool.random(using: &chance)
         let isFirst = !acked.contains(other) && !nacked.contains(other)
-        #expect(ledger.answer(other, isAck: isAck).isFirst == isFirst)
+        if ledger.answer(other, isAck: isAck).isFirst != isFirst { disagreements += 1 }
         if isFirst { if isAck { acked.insert(other) } else { nacked.insert(other) } }
       default:
         // Deliveries of what is settled as nacked are surplus once forgotten: not asked here.
         guard !nacked.contains(other) else { continue }
         let isFirst = delivered.insert(other).inserted
-        #expect((ledger.deliver(other) != .surplus) == isFirst)
+        if (ledger.deliver(other) != .surplus) != isFirst { disagreements += 1 }
       }
     }
+    #expect(disagreements == 0)
     #expect(ledger.acked == acked.count && ledger.nacked == nacked.count)
-    #expect(ledger.unanswered == 60_000 - acked.count - nacked.count)
+    #expect(ledger.unanswered == 20_000 - acked.count - nacked.count)
     #expect(ledger.undeliveredNumbers() == acked.subtracting(delivered).sorted())
   }
 }

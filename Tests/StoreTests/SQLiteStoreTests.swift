@@ -4,10 +4,11 @@ import Foundation
 import PushModel
 import Seams
 import StoreConformance
-import StoreSQLite
 import Stores
 import Synchronization
 import Testing
+
+@testable import StoreSQLite
 
 @Suite struct SQLiteStoreTests {
   private let scratch: Scratch
@@ -67,8 +68,8 @@ import Testing
   @Test func aNewerSchemaIsRefusedAndTheLockLetGo() async throws {
     await (try open()).close()
     execute("PRAGMA user_version = 99")
-    #expect(throws: StoreFault.schemaTooNew(found: 99, known: 2)) { try open() }
-    execute("PRAGMA user_version = 2")
+    #expect(throws: StoreFault.schemaTooNew(found: 99, known: 3)) { try open() }
+    execute("PRAGMA user_version = 3")
     await (try open()).close()
   }
 

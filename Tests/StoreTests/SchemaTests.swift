@@ -50,3 +50,55 @@ import Testing
     await store.close()
   }
 }
+
+/// How much of the store a page of a list looks at.
+@Suite struct PageCostTests {
+  private let scratch: Scratch
+
+  init() throws { scratch = try Scratch() }
+
+  private func execute(_ sql: String) {
+    var database: OpaquePointer?
+    #expect(sqlite3_open(scratch.file("weir.sqlite"), &database) == SQLITE_OK)
+    #expect(sqlite3_exec(database, sql, nil, nil, nil) == SQLITE_OK)
+    sqlite3_close(database)
+  }
+
+  /// Steps of SQLite's machine for one page, and its first token.
+  private func page(after: String?, in reader: SlowReader) throws -> (steps: Int, tokens: [String]) {
+    let statement = reader.senderRegistrationPage
+    _ = sqlite3_stmt_status(statement.pointer, SQLITE_STMTSTATUS_VM_STEP, 1)
+    let rows = try reader.registrations(sender: SenderID(9), after: after, max: 51)
+    return (Int(sqlite3_stmt_status(statement.pointer, SQLITE_STMTSTATUS_VM_STEP, 1)), rows.map(\.token))
+  }
+
+  @Test func aPageOfRegistrationsCostsTheSameAmongTwentyThousand() async throws {
+    let store = try SQLiteStore(directory: scratch.path)
+    func fill(_ range: Range<Int>) {
+      let numbers = """
+        WITH RECURSIVE n(i) AS (
+          SELECT \(range.lowerBound) UNION ALL SELECT i + 1 FROM n WHERE i < \(range.upperBound - 1))
+        """
+      execute(
+        """
+        \(numbers) INSERT INTO device SELECT i + 1, 'd' || i, x'01', NULL, 0, 0, 5 FROM n;
+        \(numbers) INSERT INTO registration(
+          token, device, sender, app, platform, user, state, alias_of, registered)
+          SELECT printf('%08d', (i * 7919) % 1000003), i + 1, 9, 'app', 'linux', NULL, 0, NULL, 7 FROM n;
+        """)
+    }
+    fill(0..<200)
+    let reader = try SlowReader(path: scratch.file("weir.sqlite"), SQLiteStore.Options(), incarnation: 1)
+    let small = try page(after: nil, in: reader)
+    fill(200..<20_000)
+    let large = try page(after: nil, in: reader)
+    let middle = try page(after: large.tokens.last, in: reader)
+    #expect(small.tokens.count == 51 && large.tokens.count == 51 && middle.tokens.count == 51)
+    #expect(try #require(middle.tokens.first) > #require(large.tokens.last))
+    // 51 rows: some hundred steps, not twenty thousand times a few.
+    #expect(small.steps > 0)
+    #expect(
+      large.steps <= small.steps + 20 && middle.steps <= small.steps + 20, "\(small) \(large) \(middle)")
+    await store.close()
+  }
+}

@@ -41,14 +41,15 @@ enum Arrows {
         "HTTPCore", "WebSocketCore", "WebAssets", "PushHTTP", "Stores", "StorePostgres", "StoreSQLite",
         "CLinux",
       ]),
-      "StreamClient": client.union(["CCurl"]),
+      // Dispatch: a queue on which curl may wait.
+      "StreamClient": client.union(["CCurl", "Dispatch"]),
       // An app's own data and downloads, on the device's side.
       "AppStorage": basics.union(["NotificationCore", "JSONCore", "CSQLite"]),
       "Downloads": basics.union(["NotificationCore", "CCurl"]),
       "DeviceRuntime": client.union(["HTTPCore", "NotificationCore", "AppStorage", "Downloads"]),
       "DesktopNotifications": basics.union(["DeviceRuntime", "NotificationCore", "CDBus"]),
       // Lean streams, and load tests made of them: client side alone.
-      "LoadGenerator": client.union(["CLinux"]),
+      "LoadGenerator": client.union(["WebSocketCore", "CLinux"]),
       // Programs
       "WeirCommand": client.union([
         "ConnectionServer", "StreamClient", "LoadGenerator", "DeviceRuntime", "DesktopNotifications",

@@ -156,15 +156,18 @@ private final class ScratchFile {
 
   @Test func aDryRunChecksByTheServersRules() throws {
     var check = BulkCheck()
+    let token = String(repeating: "d", count: 22) + ":APA91b" + String(repeating: "t", count: 43)
     func fault(_ text: String) -> String? { check.fault(in: .success(Array(text.utf8))) }
-    #expect(fault("{\"to\":\"a\",\"data\":{\"k\":\"v\"}}") == nil)
+    #expect(fault("{\"to\":\"\(token)\",\"data\":{\"k\":\"v\"}}") == nil)
     #expect(fault("") == nil)
-    #expect(fault("{\"to\":\"a\",\"time_to_live\":-1}") != nil)
+    #expect(fault("{\"to\":\"\(token)\",\"time_to_live\":-1}") != nil)
     #expect(fault("{\"data\":{}}") != nil)
-    #expect(fault("{\"to\":\"a\",\"data\":{\"k\":\"" + String(repeating: "x", count: 5_000) + "\"}}") != nil)
+    #expect(
+      fault("{\"to\":\"\(token)\",\"data\":{\"k\":\"" + String(repeating: "x", count: 5_000) + "\"}}") != nil)
     #expect(fault("nonsense") == "not a JSON object")
-    #expect(check.valid == 1 && check.invalid == 4)
-    #expect(check.first == "{\"to\":\"a\",\"data\":{\"k\":\"v\"}}")
+    #expect(fault("{\"to\":\"a\",\"data\":{}}")?.contains("Invalid token") == true)
+    #expect(check.valid == 1 && check.invalid == 5)
+    #expect(check.first == "{\"to\":\"\(token)\",\"data\":{\"k\":\"v\"}}")
   }
 
   @Test func listsHoldWhatFailedAndAreNotWrittenTwice() throws {

@@ -27,17 +27,21 @@ import Testing
     let scenario = try read(
       """
       { name: "all", duration: "1m", settle: 5, seed: 7,
-        devices: { count: 50, connect_rate: 20, churn: 2, away: "300ms", half_open: 3,
+        devices: { count: 50, connect_rate: 20, connecting_max: 7, churn: 2, away: "300ms", half_open: 3,
           slow_acks: { count: 4, delay: "2s" }, slow_readers: { count: 5, bytes_per_second: 99 },
           waves: [{ at: 3, share: 0.5 }] },
-        senders: { count: 2, window: 30 },
+        senders: { count: 2, window: 30, answer_within: "3s" },
         arrivals: { spike: { base: 10, peak: 100, at: 2, for: 1 } },
         messages: { bytes: { from: 100, to: 200 }, topics: { count: 2, share: 0.1, subscribers: 9 } },
+        faults: [{ at: 4, kind: "nack", code: "INVALID_TTL", message: 3, count: 2 },
+          { at: 5, kind: "delay", delay_ms: 300 }],
         upstream: 8, expect: { ack_p99: "20ms", delivery_p99: 1, nacks: 0, per_second: 100 } }
       """)
     #expect(scenario.name == "all" && scenario.duration == .seconds(60) && scenario.settle == .seconds(5))
     #expect(scenario.seed == 7)
-    #expect(scenario.devices.count == 50 && scenario.devices.connectRate == 20 && scenario.devices.churn == 2)
+    #expect(
+      scenario.devices.count == 50 && scenario.devices.connectRate == 20
+        && scenario.devices.connectingMax == 7 && scenario.devices.churn == 2)
     #expect(scenario.devices.away == .milliseconds(300) && scenario.devices.halfOpen == 3)
     #expect(scenario.devices.slowAcks == 4 && scenario.devices.slowAckDelay == .seconds(2))
     #expect(scenario.devices.slowReaders == 5 && scenario.devices.slowReaderBytes == 99)
@@ -46,7 +50,11 @@ import Testing
     #expect(scenario.arrivals == .spike(base: 10, peak: 100, at: 2, length: 1))
     #expect(scenario.sizes == .between(100, 200))
     #expect(scenario.topics.count == 2 && scenario.topics.share == 0.1 && scenario.topics.subscribers == 9)
-    #expect(scenario.upstreamRate == 8)
+    #expect(scenario.upstreamRate == 8 && scenario.senders.answerWithin == .seconds(3))
+    #expect(scenario.faults.map(\.at) == [4, 5] && scenario.faults.map(\.kind) == ["nack", "delay"])
+    let order = try JSONValue(parsing: scenario.faults[0].order)
+    #expect(order["code"]?.string == "INVALID_TTL" && order["message"]?.int == 3)
+    #expect(order["count"]?.int == 2 && order["delay_ms"] == nil)
     #expect(scenario.expect.ackP99 == .milliseconds(20) && scenario.expect.deliveryP99 == .seconds(1))
     #expect(scenario.expect.nacksMax == 0 && scenario.expect.perSecondMin == 100)
   }
@@ -97,6 +105,12 @@ import Testing
     ("{ messages: { topics: { count: 1, subscribers: 101 } } }", "messages.topics.subscribers is 101"),
     ("{ expect: { nacks: true } }", "expect.nacks must be a whole number"),
     ("{ devices: { count: }", "test is no JSON5:"),
+    ("{ faults: [{ at: 1, kind: 'fire' }] }", "faults[0].kind must be one of nack, drop_ack"),
+    ("{ faults: [{ kind: 'delay' }] }", "faults[0].delay_ms is missing."),
+    (
+      "{ faults: [{ kind: 'cut', coutn: 2 }] }",
+      "faults[0].coutn has no meaning. Did you mean faults[0].count?"
+    ),
     ("[]", "A scenario must be an object, not a list."),
   ])
   func aFaultNamesItsField(text: String, message: String) {
@@ -110,7 +124,7 @@ import Testing
     let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter {
       $0.hasSuffix(".json5")
     }
-    #expect(names.count >= 5)
+    #expect(names.count >= 6)
     for name in names { _ = try LoadScenario(file: folder.appendingPathComponent(name).path) }
   }
 }

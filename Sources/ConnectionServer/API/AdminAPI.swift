@@ -59,7 +59,10 @@ struct AdminAPI: Sendable {
       return .json(["keys": .array(keys.map(Self.show))])
     case ("keys", 1, "POST"): return try await createKey(request)
     case ("keys", 2, "DELETE"): return try await revokeKey(path[1])
-    case ("tokens", 1, "GET"): return try await listTokens(request)
+    case ("tokens", 1, "GET"):
+      return try await RegistrationAdministration(context: context).list(request)
+    case ("tokens", 1, "POST"):
+      return try await RegistrationAdministration(context: context).register(request)
     case ("tokens", 2, "GET"): return try await showToken(path[1])
     case ("tokens", 2, "DELETE"):
       guard try await context.unregister(path[1]) else {
@@ -70,6 +73,7 @@ struct AdminAPI: Sendable {
     case ("messages", 3, "GET"):
       return try await MessageInspection(context: context).ofMessage(sender: path[1], id: path[2])
     case ("nodes", 1, "GET"): return try await NodeAdministration(context: context).list()
+    case ("send", 1, "POST"): return await SendAdministration(context: context).answer(request)
     case ("drain", 1, "POST"):
       return try await StreamAdministration(context: context).drain(request, whole: drain)
     case ("streams", 1, "GET"): return try await StreamAdministration(context: context).list(request)
@@ -81,6 +85,7 @@ struct AdminAPI: Sendable {
     case ("topics", _, _), ("users", _, _), ("groups", _, _), ("fanouts", _, _):
       return try await TargetAdministration(context: context).answer(path, request)
     case ("projects", _, _), ("keys", _, _), ("tokens", _, _), ("messages", _, _), ("drain", _, _),
+      ("send", 1, _),
       ("streams", _, _), ("devices", 3, _), ("nodes", _, _):
       return .methodNotAllowed("GET, POST or DELETE")
     default: return .notFound("There is nothing at this path.")
@@ -93,11 +98,13 @@ struct AdminAPI: Sendable {
       registrations.set(Int64(counts[StoreTable.registrations.rawValue] ?? 0))
     }
     residentBytes.set(ProcessFigures.residentBytes)
+    processorTime.set(ProcessFigures.processorNs)
   }
 
   let storedMessages: Gauge
   let registrations: Gauge
   let residentBytes: Gauge
+  let processorTime: Gauge
 
   init(context: ServerContext, drain: @escaping @Sendable () -> Void) {
     self.context = context
@@ -105,6 +112,7 @@ struct AdminAPI: Sendable {
     storedMessages = context.metrics.gauge(.storedMessages)
     registrations = context.metrics.gauge(.registrations)
     residentBytes = context.metrics.gauge(.residentBytes)
+    processorTime = context.metrics.gauge(.processorTime)
     context.metrics.gauge(.startTime).set(context.time.wall.ms / 1000)
   }
 
@@ -173,20 +181,6 @@ struct AdminAPI: Sendable {
   }
 
   // MARK: Tokens
-
-  private func listTokens(_ request: APIRequest) async throws -> APIResponse {
-    var sender: SenderID?
-    if let id = request.query["project"] {
-      guard let project = context.accounts.project(id) else {
-        return .invalid("\"project\" must name a project.")
-      }
-      sender = project.sender
-    }
-    let max = min(1000, Int(request.query["max"] ?? "") ?? 100)
-    let rows = try await context.store.registrations(
-      sender: sender, after: request.query["after"], max: max)
-    return .json(["tokens": .array(rows.map(Self.show))])
-  }
 
   private func showToken(_ token: String) async throws -> APIResponse {
     guard let found = try await context.store.lookUp([token]).first ?? nil else {

@@ -14,6 +14,20 @@ struct MessageInspection: Sendable {
     guard let sender = SenderID(text: text) else { return .invalid("The sender id must be a number.") }
     let bytes = Array(id.utf8)
     let key = bytes.withUnsafeBytes { context.keys.downstream(sender, $0) }
+    return try await ofKey(key, sender: sender, id: id)
+  }
+
+  /// Answers `GET /admin/v1/messages?device_message_id=…`: the same by the id that the device sees, which says neither
+  /// its sender's id nor, unless a step of it is known, its sender.
+  private func ofKey(hex: String) async throws -> APIResponse {
+    let digits = Array(hex.utf8)
+    guard let hash = digits.withUnsafeBytes({ Hash128(hex: $0) }) else {
+      return .invalid("\"device_message_id\" must be 32 hex digits.")
+    }
+    return try await ofKey(MessageKey(hash), sender: nil, id: nil)
+  }
+
+  private func ofKey(_ key: MessageKey, sender: SenderID?, id: String?) async throws -> APIResponse {
     var steps = await context.gather { $0.events.history(max: 100) { $0.key == key } }.flatMap(\.self)
     let stored = try await context.store.find(key)
     let fanout = try await context.store.fanout(of: key)
@@ -24,16 +38,20 @@ struct MessageInspection: Sendable {
         EventRing.Event(key: $0.key, sender: $0.sender, device: $0.device, state: $0.state, at: $0.at)
       }
     }
+    let name = await context.gather { $0.tail.names[key] }.compactMap(\.self).first { !$0.messageID.isEmpty }
+    let id = id ?? name?.messageID
     if let fanout { return .json(Self.show(fanout, id, steps)) }
     guard !steps.isEmpty || !stored.isEmpty else {
       return .notFound(
         "No message of this sender with this id is known; history reaches back a limited time.")
     }
     steps.sort { ($0.at, $0.state.rawValue) < ($1.at, $1.state.rawValue) }
+    let sender = sender ?? steps.first?.sender ?? stored.first?.sender
     let end = steps.last { $0.state.isEnd }?.state
     let state = end ?? (stored.isEmpty ? steps.last?.state : steps.last?.state ?? .stored) ?? .stored
     return .json([
-      "sender_id": .string(sender.description), "message_id": .string(id),
+      "sender_id": sender.map { .string($0.description) } ?? .null,
+      "message_id": id.map { .string($0) } ?? .null, "target": name.map { .string($0.target) } ?? .null,
       "device_message_id": .string(key.hash.hex), "state": .string(state.name),
       "ended": .bool(end != nil), "history": .array(steps.map(Self.show)),
       "stored": .array(stored.map(Self.show)),
@@ -42,11 +60,11 @@ struct MessageInspection: Sendable {
 
   /// A message to a topic or a condition: each receiver's has a state of its own, so they are counted.
   private static func show(
-    _ fanout: FanoutProgress, _ id: String, _ steps: [EventRing.Event]
+    _ fanout: FanoutProgress, _ id: String?, _ steps: [EventRing.Event]
   ) -> JSONValue {
     let isOver = fanout.isDone && fanout.counts.waiting == 0
     return [
-      "sender_id": .string(fanout.sender.description), "message_id": .string(id),
+      "sender_id": .string(fanout.sender.description), "message_id": id.map { .string($0) } ?? .null,
       "state": fanout.isDone ? "fanned_out" : "fanning_out", "ended": .bool(isOver),
       "fanout": TargetAdministration.show(fanout),
       "history": .array(steps.sorted { ($0.at, $0.state.rawValue) < ($1.at, $1.state.rawValue) }.map(show)),
@@ -55,6 +73,7 @@ struct MessageInspection: Sendable {
 
   /// `GET /admin/v1/messages?token=…`: what is stored for a token's device, and its latest steps.
   func ofToken(_ request: APIRequest) async throws -> APIResponse {
+    if let id = request.query["device_message_id"] { return try await ofKey(hex: id) }
     guard let token = request.query["token"] else {
       return .invalid("Name a token: ?token=…, or a message: /admin/v1/messages/{sender id}/{message id}.")
     }

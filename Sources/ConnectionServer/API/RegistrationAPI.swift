@@ -37,7 +37,8 @@ struct RegistrationAPI: Sendable {
     }
   }
 
-  private func register(_ fields: RegistrationFields, _ project: Project) async throws -> APIResponse {
+  /// Registers for a caller who is known to be allowed to.
+  func register(_ fields: RegistrationFields, _ project: Project) async throws -> APIResponse {
     let deviceID: String
     let secret: String
     if let known = fields.device {

@@ -89,27 +89,41 @@ struct TargetAdministration: Sendable {
     Swift.max(1, min(1000, Int(request.query["max"] ?? "") ?? 100))
   }
 
+  /// A page of a list, with what to give as `after` for the next one; null when there is none.
+  ///
+  /// - Parameter rows: One more than the page holds, if there are so many.
+  private static func page<Row>(
+    _ name: String, _ rows: [Row], max: Int, cursor: (Row) -> JSONValue, _ show: (Row) -> JSONValue,
+    _ more: [JSONValue.Member] = []
+  ) -> APIResponse {
+    let page = rows.prefix(max)
+    let next = rows.count > max ? page.last.map(cursor) ?? .null : .null
+    return .json(.object(more + [.init(name, .array(page.map(show))), .init("next", next)]))
+  }
+
   // MARK: Topics
 
   private func listTopics(_ project: Project, _ request: APIRequest) async throws -> APIResponse {
+    let max = max(request)
     let found = try await context.store.topics(
-      sender: project.sender, after: request.query["after"].flatMap { TopicName($0) }, max: max(request))
-    return .json([
-      "topics": .array(
-        found.map { ["topic": .string($0.topic.text), "subscribers": .number($0.subscribers)] })
-    ])
+      sender: project.sender, after: request.query["after"].flatMap { TopicName($0) }, max: max + 1)
+    return Self.page(
+      "topics", found, max: max, cursor: { .string($0.topic.text) },
+      { ["topic": .string($0.topic.text), "subscribers": .number($0.subscribers)] })
   }
 
   private func showTopic(
     _ topic: TopicName, _ project: Project, _ request: APIRequest
   ) async throws -> APIResponse {
     let after = request.query["after"].flatMap { Int64($0) }.map { RegistrationNumber($0) }
+    let max = max(request)
     let page = try await context.store.subscribers(
-      of: topic, sender: project.sender, after: after, max: max(request))
-    return .json([
-      "topic": .string(topic.text), "sender_id": .string(project.sender.description),
-      "subscribers": .array(page.map(Self.show)),
-    ])
+      of: topic, sender: project.sender, after: after, max: max + 1)
+    return Self.page(
+      "subscribers", page, max: max, cursor: { .number($0.number.value) }, Self.show,
+      [
+        .init("topic", .string(topic.text)), .init("sender_id", .string(project.sender.description)),
+      ])
   }
 
   private func subscribe(
@@ -140,16 +154,12 @@ struct TargetAdministration: Sendable {
   // MARK: Users
 
   private func listUsers(_ project: Project, _ request: APIRequest) async throws -> APIResponse {
+    let max = max(request)
     let found = try await context.store.users(
-      sender: project.sender, after: request.query["after"], max: max(request))
-    return .json([
-      "users": .array(
-        found.map {
-          [
-            "user": .string($0.user), "registrations": .number($0.registrations), "badge": .number($0.badge),
-          ]
-        })
-    ])
+      sender: project.sender, after: request.query["after"], max: max + 1)
+    return Self.page(
+      "users", found, max: max, cursor: { .string($0.user) },
+      { ["user": .string($0.user), "registrations": .number($0.registrations), "badge": .number($0.badge)] })
   }
 
   private func showUser(_ user: String, _ project: Project) async throws -> APIResponse {
@@ -173,9 +183,10 @@ struct TargetAdministration: Sendable {
   // MARK: Groups
 
   private func listGroups(_ project: Project, _ request: APIRequest) async throws -> APIResponse {
+    let max = max(request)
     let found = try await context.store.groups(
-      sender: project.sender, after: request.query["after"], max: max(request))
-    return .json(["groups": .array(found.map(Self.show))])
+      sender: project.sender, after: request.query["after"], max: max + 1)
+    return Self.page("groups", found, max: max, cursor: { .string($0.name) }, Self.show)
   }
 
   private func createGroup(_ body: JSONValue, _ project: Project) async throws -> APIResponse {

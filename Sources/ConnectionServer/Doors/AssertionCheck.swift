@@ -47,8 +47,7 @@ struct AssertionCheck: Sendable {
       throw .badSignature
     }
     let rules = AssertionRules(leewaySeconds: context.limits.assertionLeewaySeconds)
-    let now = context.time.wall
-    if let fault = rules.checkTimes(token.claims, now: now) { throw fault }
+    if let fault = rules.checkTimes(token.claims, now: context.civilTime) { throw fault }
     if let fault = rules.checkAudience(token.claims, own: accounts.audiences) { throw fault }
     if let subject = token.claims["sub"]?.string, subject != email {
       throw OAuthFault(
@@ -61,7 +60,7 @@ struct AssertionCheck: Sendable {
     }
     let access = AccessToken(
       sender: account.sender, maySend: !AssertionRules.messagingScopes.isDisjoint(with: scopes),
-      expires: now + .seconds(AccessToken.lifetime))
+      expires: context.time.wall + .seconds(AccessToken.lifetime))
     do { return try accounts.accessToken(access) } catch {
       throw OAuthFault("internal_failure", "The token could not be made.", status: 500)
     }

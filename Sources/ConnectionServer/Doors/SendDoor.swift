@@ -61,12 +61,15 @@ final class SendDoor: SenderStream {
     project name: String, _ fields: HTTPFields, query: [String: String], isPretty: Bool, _ body: [UInt8],
     _ sink: HTTPSink
   ) {
-    func fail(_ fault: V1Fault) { sink(V1Answer.fault(fault, isPretty: isPretty)) }
-    let project: Project
     switch authorized(name, HTTPCredential(fields, query: query)) {
-    case .success(let found): project = found
-    case .failure(let fault): return fail(fault)
+    case .success(let project): takeV1(project, fields, isPretty: isPretty, body, sink)
+    case .failure(let fault): sink(V1Answer.fault(fault, isPretty: isPretty))
     }
+  }
+
+  /// The same for a caller who is known to speak for the project.
+  func takeV1(_ project: Project, _ fields: HTTPFields, isPretty: Bool, _ body: [UInt8], _ sink: HTTPSink) {
+    func fail(_ fault: V1Fault) { sink(V1Answer.fault(fault, isPretty: isPretty)) }
     guard let sender = context.accounts.sender(project.sender) else { return fail(.internalFault) }
     if context.isDraining { return fail(.unavailable()) }
     if let wait = sender.rates.messages?.take(now: shard.now) {
@@ -182,10 +185,16 @@ final class SendDoor: SenderStream {
   // MARK: Legacy HTTP
 
   func sendLegacy(_ fields: HTTPFields, _ body: [UInt8], _ sink: HTTPSink) {
-    guard let project = CallerCheck.project(fields, context, grant: grant),
-      let sender = context.accounts.sender(project.sender)
-    else {
+    guard let project = CallerCheck.project(fields, context, grant: grant) else {
       return sink(LegacyAnswer.unauthorized(isMissing: HTTPCredential(fields) == .missing))
+    }
+    takeLegacy(project, fields, body, sink)
+  }
+
+  /// The same for a caller who is known to speak for the project.
+  func takeLegacy(_ project: Project, _ fields: HTTPFields, _ body: [UInt8], _ sink: HTTPSink) {
+    guard let sender = context.accounts.sender(project.sender) else {
+      return sink(LegacyAnswer.unauthorized(isMissing: false))
     }
     if context.isDraining { return sink(LegacyAnswer.unavailable()) }
     let number = shard.numbers.next(shard.wall)
@@ -315,6 +324,7 @@ final class SendDoor: SenderStream {
         shard.counters.repeats.add()
         return shard.send(.repeated(key, origin), to: taker)
       }
+      shard.nameMessage(key, id, to: registration.token)
       let record = shard.record(
         draft, text, registration, key, origin, sender: send.project.sender, receipt: [])
       shard.send(.downstream(record), to: home)
@@ -345,6 +355,12 @@ final class SendDoor: SenderStream {
     free.append(slot)
     pendingCount -= 1
     shard.counters.acceptNs.record(shard.now - entry.send.received)
+    if case .nack(let code, _, _) = answer {
+      let send = entry.send
+      shard.noteRefusal(
+        send.project.sender, send.parts[entry.part].messageID,
+        to: send.text.withUnsafeBytes { send.draft.reply.from?.string(in: $0) } ?? "", code)
+    }
     if entry.send.answered(entry.part, answer) { conclude(entry.send) }
   }
 

@@ -9,6 +9,13 @@ enum ProcessFigures {
     let pages = text.split(separator: " ").dropFirst().first.flatMap { Int64($0) } ?? 0
     return pages * Int64(sysconf(Int32(_SC_PAGESIZE)))
   }
+
+  /// Processor time of all threads, in nanoseconds.
+  static var processorNs: Int64 {
+    var spec = timespec()
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spec)
+    return Int64(spec.tv_sec) &* 1_000_000_000 &+ Int64(spec.tv_nsec)
+  }
 }
 
 enum FileText {

@@ -42,6 +42,8 @@ final class Downstream: @unchecked Sendable {
   var write: Write
   /// It is with the device's open stream.
   var handed = false
+  /// When it was last handed to a stream.
+  var handedAt = Moment(ns: 0)
   /// The device is connected and will be handed it when it has read what is before it: the cap on what is stored
   /// for a device that is away does not apply.
   var isAwaited = false

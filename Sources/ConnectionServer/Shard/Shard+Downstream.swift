@@ -57,6 +57,7 @@ extension Shard {
   func hand(_ record: Downstream, to slot: DeviceSlot) {
     if let old = slot.inFlight.remove(record.key) { giveWay(old) }
     record.handed = true
+    record.handedAt = now
     slot.inFlight.append(record, key: record.key)
     note(record, .inFlight)
     slot.stream.deliver(record)
@@ -82,6 +83,7 @@ extension Shard {
       return
     }
     record.handed = false
+    counters.deliveryNs.record(now - record.handedAt)
     answer(record, .ack)
     if !record.receipt.isEmpty { sendReceipt(record) }
     end(record, .delivered)

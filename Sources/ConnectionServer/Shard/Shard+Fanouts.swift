@@ -1,5 +1,6 @@
 import Bytes
 import DeliveryCore
+import JSONCore
 import PushModel
 import Seams
 import Stores
@@ -113,6 +114,7 @@ extension Shard {
   func takeShares(_ rows: [StoredMessage], stored: Bool) {
     for row in rows {
       let slot = devices[row.device]
+      nameMessage(row.key, "", to: Self.topic(of: row) ?? "")
       if row.expires <= wall {
         // The store took its time over the slice.
         end(Downstream(row, isStored: stored), .expired)
@@ -125,6 +127,12 @@ extension Shard {
         end(Downstream(row, isStored: false), .droppedOffline)
       }
     }
+  }
+
+  /// The path of the topic that a share came from, as its head says it; nil for a condition.
+  private static func topic(of row: StoredMessage) -> String? {
+    let from = (try? JSONValue(parsing: row.body + [UInt8(ascii: "}")]))?["from"]?.string
+    return from?.hasPrefix("/topics/") == true ? from : nil
   }
 
   /// The store holds rows for this device that its stream has not been handed.

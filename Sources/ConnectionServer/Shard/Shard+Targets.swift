@@ -71,6 +71,7 @@ extension Shard {
       // With a time to live of 0 it is for those who are connected when their turn comes.
       expires: wall + (isStored ? .seconds(timeToLive) : tuning.fanoutNowMax), isStored: isStored,
       highPriority: draft.priority == .high, tail: Array(scratch.json.bytes))
+    nameMessage(key, draft.reply.messageID.string(in: text), to: audience.text)
     send(.fanout(FanoutSend(job, origin: origin)), to: fanoutHome)
   }
 
@@ -183,6 +184,8 @@ extension Shard {
     many.text.withUnsafeBytes { text in
       for (slot, receiver) in receivers.enumerated() {
         let badge = receiver.registration.user.flatMap { badges[$0] }
+        nameMessage(
+          receiver.key, many.draft.reply.messageID.string(in: text), to: receiver.registration.token)
         let record = record(
           many.draft, text, receiver.registration, receiver.key,
           Origin(stream: many.reference, slot: UInt32(slot)), sender: many.sender.sender, badge: badge,

@@ -17,7 +17,7 @@ extension Shard {
   /// Takes a new upstream message or receipt: to a stream with room, and to the store's next batch.
   func takeUpstream(_ record: Upstream) {
     let desk = desk(record.row.sender)
-    counters.countUpstream(.accepted)
+    count(record, .accepted)
     if case .never = record.write { return takeNowOrNever(record, desk) }
     guard desk.records.count < tuning.upstreamKept else {
       // Kept by the store alone until the desk has room.
@@ -44,7 +44,7 @@ extension Shard {
   }
 
   private func expire(_ record: Upstream) {
-    counters.countUpstream(.expired)
+    count(record, .expired)
     answerUpstream(record, .nack(.ttlExceeded, "No app server is connected and the time to live is 0"))
   }
 
@@ -61,7 +61,7 @@ extension Shard {
     for case .hand(let number, let stream) in actions {
       guard let record = desk.records[number] else { continue }
       if record.row.expires <= wall {
-        counters.countUpstream(.expired)
+        count(record, .expired)
         answerUpstream(record, .nack(.ttlExceeded, "The time to live ran out"))
         finishUpstream(record, desk)
         perform(desk.board.acked(number, on: stream, now: now).1, desk)
@@ -99,7 +99,7 @@ extension Shard {
     let (verdict, actions) = desk.board.acked(number, on: stream, now: now)
     if verdict == .settled, let record = desk.records[number] {
       answerUpstream(record, .ack)
-      counters.countUpstream(.delivered)
+      count(record, .delivered)
       finishUpstream(record, desk)
     }
     perform(actions, desk)

@@ -7,6 +7,7 @@ extension Shard {
   func submitIfDue() {
     guard let batch = writing.takeDue(tuning, now: now, wall: wall) else { return }
     counters.batchRows.record(UInt64(batch.enqueue.count + batch.append.count))
+    submittedAt = now
     let post = post
     let index = index
     store.write(batch, now: wall) { post.post(.written($0), to: index) }
@@ -16,6 +17,7 @@ extension Shard {
   func written(_ result: Result<WriteOutcome, StoreFault>) {
     switch result {
     case .success(let outcome):
+      counters.writeNs.record(now - submittedAt)
       guard let done = writing.finish() else { return }
       // What ended here first keeps that end, also when a rule meets its row.
       let ended = outcome.ended.filter { !hasEndedHere($0) }

@@ -41,6 +41,9 @@ final class Shard {
   var lookUps: [Hash128: [WaitingSend]] = [:]
   let scratch: Scratch
   let faults: Faults
+  /// Whether the console's tail is looked at, and what it shows of this shard.
+  let watch: ConsoleWatch
+  var tail = MessageTail()
   /// The loop's side of this shard.
   weak var worker: LoopWorker?
 
@@ -63,6 +66,8 @@ final class Shard {
   var later = DueQueue<(Shard) -> Void>()
 
   var writing: WriteQueue
+  /// When the batch that is out was handed to the store.
+  var submittedAt = Moment(ns: 0)
   var events: EventRing
   var numbers: NumberMaker
   /// What devices at home here were handed lately.
@@ -86,6 +91,7 @@ final class Shard {
     post = context.post
     bus = context.bus
     faults = context.faults
+    watch = context.watch
     counters = ShardCounters(context.metrics, shard: index)
     log = context.log
     upstreamSeen = DedupeWindow(idsMax: tuning.dedupeIDsMax, horizon: tuning.dedupeHorizon)

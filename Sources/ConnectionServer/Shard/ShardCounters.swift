@@ -18,6 +18,7 @@ final class ShardCounters: Sendable {
   let batchRows: Histogram
   let acceptNs: Histogram
   let deliveryNs: Histogram
+  let writeNs: Histogram
   let connections: Gauge
   let senderStreams: Gauge
   let deviceStreams: Gauge
@@ -46,6 +47,7 @@ final class ShardCounters: Sendable {
     batchRows = metrics.histogram(.storeBatchRows)
     acceptNs = metrics.histogram(.acceptSeconds)
     deliveryNs = metrics.histogram(.deliverySeconds)
+    writeNs = metrics.histogram(.storeCommitSeconds)
     connections = metrics.gauge(.connections, "xmpp")
     senderStreams = metrics.gauge(.streams, "app_server")
     deviceStreams = metrics.gauge(.streams, "device")

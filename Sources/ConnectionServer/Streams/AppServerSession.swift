@@ -68,6 +68,7 @@ final class AppServerSession: StreamSession, SenderStream {
     case .nack(let refusal, let reply):
       shard.counters.count(.received)
       shard.counters.countNack(refusal.nack)
+      noteRefusal(reply, text, refusal.nack)
       connection.write { stanzas.appendNack(refusal, reply, of: text, to: &$0) }
     case .ack(let draft): acked(draft, text, head)
     case .stanzaError(let text): connection.refuse(head, .badRequest(text.trimmed))
@@ -118,7 +119,14 @@ final class AppServerSession: StreamSession, SenderStream {
   ) {
     let refusal = Refusal(reason, description)
     shard.counters.countNack(refusal.nack)
+    noteRefusal(reply, text, refusal.nack)
     connection.write { stanzas.appendNack(refusal, reply, of: text, to: &$0) }
+  }
+
+  /// For the console.
+  private func noteRefusal(_ reply: ReplyIDs, _ text: UnsafeRawBufferPointer, _ code: NackCode) {
+    shard.noteRefusal(
+      project.sender, reply.messageID.string(in: text), to: reply.from?.string(in: text) ?? "", code)
   }
 
   private func route(
@@ -150,6 +158,7 @@ final class AppServerSession: StreamSession, SenderStream {
       shard.counters.repeats.add()
       return shard.send(.repeated(key, origin), to: taker)
     }
+    shard.nameMessage(key, draft.reply.messageID.string(in: text), to: registration.token)
     let record = shard.record(
       draft, text, registration, key, origin, sender: project.sender,
       receipt: receipt(draft, text, registration))
@@ -235,6 +244,9 @@ final class AppServerSession: StreamSession, SenderStream {
         case .ackCounted(let success, let failed):
           stanzas.appendGroupAck(from: from, messageID: id, success: success, failed: failed, to: &output)
         case .nack(let code, let description, retryAfter: _):
+          shard.noteRefusal(
+            project.sender, String(decoding: id, as: UTF8.self), to: String(decoding: from, as: UTF8.self),
+            code)
           stanzas.appendNack(
             from: from, messageID: id, code: code, description: description,
             registrationID: entry.canonical, to: &output)

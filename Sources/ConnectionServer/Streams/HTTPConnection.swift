@@ -15,28 +15,32 @@ final class HTTPConnection: ChannelDelegate {
   /// A peer that takes nothing for so long is given up.
   private static var writeTimeout: Duration { .seconds(30) }
 
-  private enum Machine {
+  enum Machine {
     case one(HTTPServerConnection)
     case two(HTTP2ServerConnection)
   }
 
   let loop: any Loop
   private let worker: LoopWorker
-  private let channel: Channel
-  private let limits: HTTPLimits
+  let channel: Channel
+  let limits: HTTPLimits
   private let handler: any HTTPHandler
-  private var machine: Machine
+  private(set) var machine: Machine
   private var timer: LoopTimer?
   /// Of the request of HTTP/1.1 that is being answered.
   private var number = 0
   private var waiting: HTTPRequest?
   /// Requests of HTTP/2 in the handler's hands, also those whose stream is gone.
-  private var handedOut = 0
+  var handedOut = 0
+  /// Connections that streams of HTTP/2 carry, by stream.
+  var tunnels: [Int32: BytePipe] = [:]
+  /// Those whose bytes wait for the client's window.
+  var tunnelsQueued: Set<Int32> = []
   private var isRunning = false
   private var isFlushDue = false
   private var isReadingPaused = false
   private var hasInput = false
-  private var isEnded = false
+  private(set) var isEnded = false
 
   /// - Parameter isAdmin: The connection is served to the end of a drain, so that it can be watched.
   init(
@@ -84,6 +88,7 @@ final class HTTPConnection: ChannelDelegate {
       if !isEnded, !machine.wantsRead { channel.pauseReading() }
     case .two(let machine):
       machine.receive(bytes, now: loop.now, wall: loop.wall)
+      passTunnelEvents(machine)
       for arrival in machine.takeArrivals() {
         handedOut += 1
         handler.handle(arrival.request, on: worker, HTTPReply(self, number: Int(arrival.stream)))
@@ -164,6 +169,9 @@ final class HTTPConnection: ChannelDelegate {
   }
 
   func upgrade(_ number: Int, _ response: HTTPResponse) -> (channel: Channel, unread: [UInt8])? {
+    if case .two(let machine) = machine {
+      return openTunnel(number, response, machine).map { (channel: $0, unread: []) }
+    }
     guard case .one(let machine) = machine, awaits(number), response.status == 101 else { return nil }
     _ = machine.respond(response, now: loop.now, wall: loop.wall)
     flush()
@@ -190,7 +198,7 @@ final class HTTPConnection: ChannelDelegate {
   }
 
   /// One flush for all that a round brings.
-  private func scheduleFlush() {
+  func scheduleFlush() {
     guard !isFlushDue else { return }
     isFlushDue = true
     loop.later { [self] in
@@ -209,6 +217,8 @@ final class HTTPConnection: ChannelDelegate {
       if channel.queuedBytes < Self.waitingBytesMax {
         machine.flush(now: loop.now)
         send(&machine.output)
+        passTunnelEvents(machine)
+        tellTunnels(machine)
       }
       guard !machine.isDone else {
         close()
@@ -259,5 +269,6 @@ final class HTTPConnection: ChannelDelegate {
     timer?.cancel()
     timer = nil
     worker.httpConnections[ObjectIdentifier(self)] = nil
+    breakTunnels()
   }
 }

@@ -50,11 +50,12 @@ final class HTTPReply {
   /// Lets the connection end when what was asked is answered.
   func drain() { connection.drain() }
 
-  /// Answers 101 and gives the connection away, for the protocol that the client asked for.
+  /// Answers 101 and gives the connection away, for the protocol that the client asked for; or answers an extended
+  /// CONNECT of HTTP/2 with 200 and gives a channel through its stream.
   ///
-  /// The caller sets a delegate of the channel, and first takes the bytes that came behind the request.
+  /// The caller sets a delegate of the channel at once, and first takes the bytes that came behind the request.
   ///
-  /// - Returns: Nil when the connection is gone, or is one of HTTP/2.
+  /// - Returns: Nil when the connection or stream is gone, or awaits another status.
   func upgrade(_ response: HTTPResponse) -> (channel: Channel, unread: [UInt8])? {
     guard !isSent, let given = connection.upgrade(number, response) else { return nil }
     isSent = true

@@ -14,6 +14,8 @@ final class LoopWorker: @unchecked Sendable {
   var httpConnections: [ObjectIdentifier: HTTPConnection] = [:]
   /// Connections of `/echo`, for a drain.
   var echoes: [ObjectIdentifier: EchoConnection] = [:]
+  /// Pages of the console that watch.
+  private(set) lazy var console = ConsoleHub(worker: self)
   var listeners: [TCPListener] = []
   var sendTargets = SendTargets()
   private var driver: ShardDriver?

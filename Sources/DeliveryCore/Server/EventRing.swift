@@ -26,6 +26,8 @@ package struct EventRing: Sendable {
 
   private var events: [Event] = []
   private var next = 0
+  /// Steps recorded so far, the overwritten ones too.
+  package private(set) var recorded: UInt64 = 0
   private let capacity: Int
 
   /// - Parameter capacity: Steps kept; memory is taken as they come, 48 bytes each.
@@ -35,6 +37,7 @@ package struct EventRing: Sendable {
   }
 
   package mutating func record(_ event: Event) {
+    recorded &+= 1
     if events.count < capacity {
       events.append(event)
     } else {
@@ -42,6 +45,25 @@ package struct EventRing: Sendable {
       next += 1
       if next == capacity { next = 0 }
     }
+  }
+
+  /// Of the newest `new` steps those that `wanted` picks, oldest first, at most the newest `max`.
+  ///
+  /// - Parameter walkMax: Steps that are looked at.
+  /// - Returns: Them, and how many steps were chosen and had no room or were not looked at.
+  /// - Complexity: O(steps looked at).
+  package func latest(
+    _ new: Int, walkMax: Int, max: Int, where wanted: (Event) -> Bool
+  ) -> (events: [Event], passedOver: Int) {
+    let looked = Swift.max(0, min(new, min(walkMax, events.count)))
+    var found: [Event] = []
+    var passedOver = Swift.max(0, new - looked)
+    for offset in stride(from: events.count - 1, to: events.count - 1 - looked, by: -1) {
+      let event = events[(next + offset) % events.count]
+      guard wanted(event) else { continue }
+      if found.count < max { found.append(event) } else { passedOver += 1 }
+    }
+    return (found.reversed(), passedOver)
   }
 
   /// The steps that `wanted` picks, oldest first, at most the newest `max`.

@@ -22,6 +22,8 @@ final class HTTP2Callbacks: @unchecked Sendable {
     nghttp2_option_set_max_continuations(option, 8)
     nghttp2_option_set_max_settings(option, 32)
     nghttp2_option_set_max_outbound_ack(option, 1_000)
+    // A tunnel's window opens as its reader takes bytes; any other as they come.
+    nghttp2_option_set_no_auto_window_update(option, 1)
   }
 
   /// Nil when there is no memory.

@@ -3,16 +3,45 @@ import CNghttp2
 
 /// Hands the head and body of an answer to nghttp2.
 enum HTTP2Fields {
+  /// Answers an extended CONNECT with 200: from here on the stream's body goes through the tunnel.
+  ///
+  /// - Returns: false when nghttp2 did not take it.
+  static func open(
+    _ response: HTTPResponse, on stream: HTTP2Stream, date: [UInt8], session: OpaquePointer
+  ) -> Bool {
+    with(response, date, contentLength: nil) { list, count in
+      var provider = nghttp2_data_provider()
+      provider.source.ptr = Unmanaged.passUnretained(stream).toOpaque()
+      provider.read_callback = readTunnel
+      return nghttp2_submit_response(session, stream.number, list, count, &provider) == 0
+    }
+  }
+
   /// - Returns: false when nghttp2 did not take it.
   static func submit(
     _ response: HTTPResponse, on stream: HTTP2Stream, date: [UInt8], session: OpaquePointer, isHead: Bool
   ) -> Bool {
     let hasBody = response.status >= 200 && response.status != 204 && response.status != 304
-    var numbers = ByteWriter(capacity: 24)
-    numbers.append(decimal: Int64(min(max(response.status, 200), 599)))
-    numbers.append(decimal: Int64(response.body.count))
     stream.body = hasBody && !isHead ? response.body : []
     stream.bodySent = 0
+    return with(response, date, contentLength: hasBody ? response.body.count : nil) { list, count in
+      guard !stream.body.isEmpty else {
+        return nghttp2_submit_response(session, stream.number, list, count, nil) == 0
+      }
+      var provider = nghttp2_data_provider()
+      provider.source.ptr = Unmanaged.passUnretained(stream).toOpaque()
+      provider.read_callback = readBody
+      return nghttp2_submit_response(session, stream.number, list, count, &provider) == 0
+    }
+  }
+
+  private static func with(
+    _ response: HTTPResponse, _ date: [UInt8], contentLength: Int?,
+    _ submit: (UnsafePointer<nghttp2_nv>?, Int) -> Bool
+  ) -> Bool {
+    var numbers = ByteWriter(capacity: 24)
+    numbers.append(decimal: Int64(min(max(response.status, 200), 599)))
+    if let contentLength { numbers.append(decimal: Int64(contentLength)) }
     let fields = response.fields.safe
     return numbers.bytes.withUnsafeBytes { numbers in
       date.withUnsafeBytes { date in
@@ -32,14 +61,10 @@ enum HTTP2Fields {
           fields.forEach { name, value in
             if !isConnectionSpecific(name) { add(name, value, NGHTTP2_NV_FLAG_NONE) }
           }
-          if hasBody { add("content-length", UnsafeRawBufferPointer(rebasing: numbers[3...])) }
-          guard !stream.body.isEmpty else {
-            return nghttp2_submit_response(session, stream.number, list.baseAddress, count, nil) == 0
+          if contentLength != nil {
+            add("content-length", UnsafeRawBufferPointer(rebasing: numbers[3...]))
           }
-          var provider = nghttp2_data_provider()
-          provider.source.ptr = Unmanaged.passUnretained(stream).toOpaque()
-          provider.read_callback = readBody
-          return nghttp2_submit_response(session, stream.number, list.baseAddress, count, &provider) == 0
+          return submit(list.baseAddress.map { UnsafePointer($0) }, count)
         }
       }
     }
@@ -97,6 +122,26 @@ private func readBody(
     }
     stream.bodySent += count
     if stream.bodySent == stream.body.count { flags.pointee |= UInt32(NGHTTP2_DATA_FLAG_EOF.rawValue) }
+    return count
+  }
+}
+
+private func readTunnel(
+  _ session: OpaquePointer?, _ number: Int32, _ buffer: UnsafeMutablePointer<UInt8>?, _ room: Int,
+  _ flags: UnsafeMutablePointer<UInt32>?, _ source: UnsafeMutablePointer<nghttp2_data_source>?,
+  _ user: UnsafeMutableRawPointer?
+) -> Int {
+  guard let pointer = source?.pointee.ptr, let buffer, let flags else {
+    return Int(NGHTTP2_ERR_CALLBACK_FAILURE.rawValue)
+  }
+  // proof: the connection keeps a stream until nghttp2 has closed it.
+  return Unmanaged<HTTP2Stream>.fromOpaque(pointer)._withUnsafeGuaranteedRef { stream in
+    let count = stream.takeBody(UnsafeMutableRawBufferPointer(start: buffer, count: room))
+    if stream.body.isEmpty, stream.isFinishing {
+      flags.pointee |= UInt32(NGHTTP2_DATA_FLAG_EOF.rawValue)
+    } else if count == 0 {
+      return Int(NGHTTP2_ERR_DEFERRED.rawValue)
+    }
     return count
   }
 }

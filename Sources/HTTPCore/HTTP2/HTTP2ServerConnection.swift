@@ -16,9 +16,10 @@ package struct HTTP2Arrival: Sendable {
 ///
 /// The driver: give what was read to ``receive(_:now:wall:)`` and run the requests of ``takeArrivals()``; give
 /// answers to ``respond(_:_:now:wall:)``; at the end of a round call ``flush(now:)``, write ``output`` and empty it;
-/// arm one timer for ``nextDeadline``; close once ``isDone`` and the output is written.
+/// arm one timer for ``nextDeadline``; close once ``isDone`` and the output is written. An extended CONNECT arrives as a
+/// request with a `tunnel`; it is answered as any other, or let in (see `accept`).
 ///
-/// - Source: RFC 9113; the guards answer CVE-2019-9511 to 9518, CVE-2023-44487, CVE-2024-28182 and CVE-2025-8671.
+/// - Source: RFC 9113, RFC 8441; the guards answer CVE-2019-9511 to 9518, CVE-2023-44487, CVE-2024-28182 and CVE-2025-8671.
 package final class HTTP2ServerConnection {
   /// How far the end of the connection is.
   ///
@@ -43,11 +44,13 @@ package final class HTTP2ServerConnection {
 
   private var arrivals: [HTTP2Arrival] = []
   private var pool: [HTTP2Stream] = []
-  private var dates = HTTPDateCache()
+  var dates = HTTPDateCache()
+  /// What came through tunnels and was not taken by the driver.
+  var tunnelEvents: [HTTP2TunnelEvent] = []
   private var resets: TokenBucket
   private var useless: TokenBucket
-  /// Bytes of bodies whose requests are not answered.
-  private var bodyBytesHeld = 0
+  /// Bytes of bodies whose requests are not answered, and of tunnels that nobody has taken.
+  var bodyBytesHeld = 0
   private var isPrefaceDue = true
   /// Given up for a fault of the peer: nothing that still comes is looked at.
   private var isCutOff = false
@@ -72,6 +75,7 @@ package final class HTTP2ServerConnection {
       entry(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, limits.streamWindowBytes),
       entry(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, limits.headBytesMax),
       entry(NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1),
+      entry(NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1),
     ]
     nghttp2_submit_settings(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), settings, settings.count)
     nghttp2_session_set_local_window_size(
@@ -100,8 +104,11 @@ package final class HTTP2ServerConnection {
   /// No request will come any more and all is answered; close when the output is written.
   package var isDone: Bool { phase == .closed }
 
-  /// Whether a request is read or answered, or a drain's notice has not been followed by its farewell.
-  package var isBusy: Bool { phase != .closed && (!streams.isEmpty || phase == .announced) }
+  /// Whether a request is read or answered, or a drain's notice has not been followed by its farewell; tunnels are no
+  /// requests.
+  package var isBusy: Bool {
+    phase != .closed && (phase == .announced || streams.values.contains { $0.state != .tunnel })
+  }
 
   /// Whether the answer of a stream is still wanted.
   package func awaits(_ stream: Int32) -> Bool { streams[stream]?.state == .awaitingAnswer }
@@ -178,7 +185,7 @@ package final class HTTP2ServerConnection {
   package func receiveEnd(now: Moment) {
     guard phase != .closed else { return }
     self.now = now
-    for stream in streams.values where stream.state == .reading { forget(stream) }
+    for stream in streams.values where stream.state == .reading || stream.state == .tunnel { forget(stream) }
     if streams.isEmpty { close() } else { beginEnding() }
   }
 
@@ -217,11 +224,22 @@ package final class HTTP2ServerConnection {
   func headCame(on number: Int32, isLast: Bool) {
     headDue = nil
     reading = nil
-    guard let stream = streams[number], stream.state == .reading else { return }
+    guard let stream = streams[number], stream.state == .reading else {
+      if isLast { endCame(on: number) }
+      return
+    }
     if !stream.isHeadDone {
       stream.isHeadDone = true
       if let fault = stream.headFault(limits) {
         refuse(stream, fault, isRemoteDone: isLast)
+        return
+      }
+      if stream.isTunnel {
+        if isLast {
+          refuse(stream, .malformed, isRemoteDone: true)
+        } else {
+          complete(stream, isRemoteDone: false)
+        }
         return
       }
       if !isLast {
@@ -233,7 +251,13 @@ package final class HTTP2ServerConnection {
   }
 
   func bodyCame(_ bytes: UnsafeRawBufferPointer, on number: Int32) {
-    guard let stream = streams[number] else { return }
+    guard let session else { return }
+    guard let stream = streams[number] else {
+      nghttp2_session_consume(session, number, bytes.count)
+      return
+    }
+    if stream.isTunnel, stream.state != .answering { return tunnelBytesCame(bytes, on: stream, session) }
+    nghttp2_session_consume(session, number, bytes.count)
     guard stream.state == .reading else {
       stream.bytesIgnored += bytes.count
       if stream.bytesIgnored > limits.bodyBytesMax { stopSending(stream) }
@@ -254,12 +278,20 @@ package final class HTTP2ServerConnection {
 
   func endCame(on number: Int32) {
     guard let stream = streams[number] else { return }
-    if stream.state == .reading { complete(stream) } else { stream.isRemoteDone = true }
+    switch stream.state {
+    case .reading: complete(stream)
+    case .awaitingAnswer, .answering: stream.isRemoteDone = true
+    case .tunnel:
+      guard !stream.isRemoteDone else { return }
+      stream.isRemoteDone = true
+      tunnelEvents.append(HTTP2TunnelEvent(stream: number, what: .end))
+    }
   }
 
   func streamClosed(_ number: Int32) {
     guard let stream = streams.removeValue(forKey: number) else { return }
     bodyBytesHeld -= stream.bytesHeld
+    if stream.state == .tunnel { tunnelEvents.append(HTTP2TunnelEvent(stream: number, what: .closed)) }
     if reading === stream { reading = nil }
     if pool.count < 64 {
       stream.clear()
@@ -271,7 +303,7 @@ package final class HTTP2ServerConnection {
   ///
   /// A client that still sends its body has a moment to read the answer: some take a reset at once for the answer.
   func answerSent(on number: Int32) {
-    guard let stream = streams[number], !stream.isRemoteDone else { return }
+    guard let stream = streams[number], !stream.isRemoteDone, stream.state != .tunnel else { return }
     stream.deadline = now + limits.refusedTimeout
     stream.isAnswerSent = true
     arm(stream)
@@ -284,8 +316,8 @@ package final class HTTP2ServerConnection {
     reset(stream, NGHTTP2_NO_ERROR)
   }
 
-  private func complete(_ stream: HTTP2Stream) {
-    stream.isRemoteDone = true
+  private func complete(_ stream: HTTP2Stream, isRemoteDone: Bool = true) {
+    stream.isRemoteDone = isRemoteDone
     guard !isCutOff else { return }
     switch stream.makeRequest(limits) {
     case .success(let request):
@@ -303,9 +335,11 @@ package final class HTTP2ServerConnection {
     submit(fault.response, on: stream)
   }
 
-  private func reset(_ stream: HTTP2Stream, _ code: nghttp2_error_code) {
+  func reset(_ stream: HTTP2Stream, _ code: nghttp2_error_code) {
     guard let session else { return }
-    stream.state = .answering
+    // A tunnel's owner hears of its end when nghttp2 has closed it.
+    if stream.state != .tunnel { stream.state = .answering }
+    stream.isGivenUp = true
     nghttp2_submit_rst_stream(
       session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.number, UInt32(code.rawValue))
   }
@@ -360,7 +394,7 @@ package final class HTTP2ServerConnection {
       case .answering where stream.isAnswerSent: stopSending(stream)
       case .reading where stream.isHeadDone: refuse(stream, .late, isRemoteDone: false)
       case .reading, .answering: reset(stream, NGHTTP2_CANCEL)
-      case .awaitingAnswer: break
+      case .awaitingAnswer, .tunnel: break
       }
     }
     if let next { sweepDue = min(sweepDue ?? next, next) }

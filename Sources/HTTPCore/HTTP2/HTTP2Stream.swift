@@ -2,8 +2,9 @@ import Seams
 
 /// One request of an HTTP/2 connection, from its first header field to the last byte of its answer.
 final class HTTP2Stream {
-  /// `reading` → `awaitingAnswer` → `answering`; a refused stream goes from `reading` to `answering`.
-  enum State { case reading, awaitingAnswer, answering }
+  /// `reading` → `awaitingAnswer` → `answering` or, for an extended CONNECT that was let in, `tunnel`; a refused
+  /// stream goes from `reading` to `answering`.
+  enum State { case reading, awaitingAnswer, answering, tunnel }
 
   private(set) var number: Int32 = 0
   var state = State.reading
@@ -19,18 +20,26 @@ final class HTTP2Stream {
 
   private(set) var method = ""
   private(set) var target = ""
+  /// What an extended CONNECT wants to speak, in lower case; empty for any other request.
+  private(set) var tunnelProtocol = ""
   private var authority: [UInt8] = []
   private(set) var fields = HTTPFields()
   private var fault: HTTPFault?
   private var headBytes = 0
   private var fieldCount = 0
 
-  /// Of the request, then of the answer.
+  /// Of the request, then of the answer or what goes through the tunnel.
   var body: [UInt8] = []
   /// What of the answer has been sent.
   var bodySent = 0
-  /// Bytes of the request's body that the connection counts as held.
+  /// Bytes of the request's body, or that came through the tunnel, that the connection counts as held.
   var bytesHeld = 0
+  /// Nothing goes through the tunnel behind ``body``.
+  var isFinishing = false
+  /// Reset, which nghttp2 has not said yet.
+  var isGivenUp = false
+
+  var isTunnel: Bool { !tunnelProtocol.isEmpty }
 
   func open(_ number: Int32, deadline: Moment) {
     self.number = number
@@ -48,6 +57,7 @@ final class HTTP2Stream {
     bytesIgnored = 0
     method = ""
     target = ""
+    tunnelProtocol = ""
     authority = []
     fields = HTTPFields()
     fault = nil
@@ -56,6 +66,8 @@ final class HTTP2Stream {
     body = []
     bodySent = 0
     bytesHeld = 0
+    isFinishing = false
+    isGivenUp = false
   }
 
   // MARK: The head
@@ -86,6 +98,8 @@ final class HTTP2Stream {
       target = String(decoding: value, as: UTF8.self)
     } else if HTTPFields.areEqual(name, ":authority") {
       authority = Array(value)
+    } else if HTTPFields.areEqual(name, ":protocol") {
+      tunnelProtocol = String(decoding: value, as: UTF8.self).lowercased()
     }
     return true
   }
@@ -93,7 +107,8 @@ final class HTTP2Stream {
   /// What is wrong with the head as a whole; the same rules as for HTTP/1.1.
   func headFault(_ limits: HTTPLimits) -> HTTPFault? {
     if let fault { return fault }
-    guard method != "CONNECT" else { return .malformed }
+    // nghttp2 has seen that only CONNECT names a protocol. RFC 8441 §4.
+    guard method != "CONNECT" || isTunnel else { return .malformed }
     // RFC 9113 §8.3.1: who is asked must be one.
     let hosts = fields.count(of: "host")
     guard hosts <= 1 else { return .malformed }
@@ -124,9 +139,39 @@ final class HTTP2Stream {
     bytesHeld += bytes.count
   }
 
+  // MARK: The tunnel
+
+  /// Bytes for the peer that nghttp2 has not taken.
+  var bytesQueued: Int { body.count - bodySent }
+
+  func queue(_ bytes: [UInt8]) {
+    if bodySent > 64 * 1024 {
+      body.removeFirst(bodySent)
+      bodySent = 0
+    }
+    body += bytes
+  }
+
+  /// Moves what has room; an idle tunnel keeps no buffer.
+  func takeBody(_ room: UnsafeMutableRawBufferPointer) -> Int {
+    let count = min(room.count, bytesQueued)
+    body.withUnsafeBytes {
+      room.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[bodySent..<(bodySent + count)]))
+    }
+    bodySent += count
+    if bodySent == body.count {
+      body = []
+      bodySent = 0
+    }
+    return count
+  }
+
+  // MARK: The body, whole
+
   func makeRequest(_ limits: HTTPLimits) -> Result<HTTPRequest, HTTPFault> {
     if let fault { return .failure(fault) }
     var request = HTTPRequest(method: method, target: target, fields: fields, body: body)
+    if isTunnel { request.tunnel = tunnelProtocol }
     body = []
     fields = HTTPFields()
     if let fault = ContentCoding.decode(&request.fields, &request.body, bytesMax: limits.bodyBytesMax) {

@@ -107,6 +107,16 @@ package struct HistogramSnapshot: Sendable, Equatable {
     largest = max(largest, other.largest)
   }
 
+  /// What was recorded after an earlier snapshot of the same histogram; all of it for nil.
+  ///
+  /// The largest value stays that of the whole.
+  package func since(_ earlier: HistogramSnapshot?) -> HistogramSnapshot {
+    guard let earlier else { return self }
+    return HistogramSnapshot(
+      counts: zip(counts, earlier.counts).map { $0 >= $1 ? $0 - $1 : 0 }, sum: sum &- earlier.sum,
+      largest: largest)
+  }
+
   /// The value that `fraction` of all recorded values do not exceed, at most 1/32 too high.
   ///
   /// - Parameter fraction: 0 to 1; others are clamped.

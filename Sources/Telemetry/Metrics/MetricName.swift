@@ -35,6 +35,8 @@ package enum MetricName: String, Sendable, CaseIterable {
 
   // Loops
   case loopRoundSeconds = "loop_round_seconds"
+  case loopLongestRoundSeconds = "loop_longest_round_seconds"
+  case loopStalls = "loop_stalls_total"
   case mailboxDepth = "loop_mailbox_depth"
 
   // Store
@@ -49,12 +51,13 @@ package enum MetricName: String, Sendable, CaseIterable {
   // Process
   case logLinesLost = "log_lines_lost_total"
   case residentBytes = "process_resident_memory_bytes"
+  case processorTime = "process_cpu_seconds"
   case startTime = "process_start_time_seconds"
   case buildInfo = "build_info"
 
   package enum Kind: String, Sendable { case counter, gauge, histogram }
 
-  /// What one step of a recorded histogram value is, and so how it is shown.
+  /// What one step of a recorded value is, and so how it is shown.
   package enum Unit: Sendable {
     /// Shown as it is.
     case one
@@ -71,10 +74,11 @@ package enum MetricName: String, Sendable, CaseIterable {
       .connectionsOpened,
       .connectionsClosed, .logins,
       .bytesReceived, .bytesSent, .stanzasReceived, .stanzasSent, .httpRequests, .storeWritesElided,
-      .storeFaults, .logLinesLost:
+      .storeFaults, .loopStalls, .logLinesLost:
       .counter
     case .pendingMessages, .connections, .streams, .draining, .mailboxDepth, .storeQueueDepth,
-      .storedMessages, .registrations, .residentBytes, .startTime, .buildInfo:
+      .storedMessages, .registrations, .residentBytes, .loopLongestRoundSeconds, .startTime, .buildInfo,
+      .processorTime:
       .gauge
     case .acceptSeconds, .deliverySeconds, .handshakeSeconds, .httpSeconds, .loopRoundSeconds,
       .storeBatchRows, .storeCommitSeconds:
@@ -85,7 +89,7 @@ package enum MetricName: String, Sendable, CaseIterable {
   package var unit: Unit {
     switch self {
     case .acceptSeconds, .deliverySeconds, .handshakeSeconds, .httpSeconds, .loopRoundSeconds,
-      .storeCommitSeconds:
+      .storeCommitSeconds, .processorTime:
       .nanoseconds
     default: .one
     }
@@ -107,7 +111,7 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .stanzasReceived, .stanzasSent: ["kind"]
     case .httpRequests: ["route", "status"]
     case .httpSeconds: ["route"]
-    case .loopRoundSeconds, .mailboxDepth: ["loop"]
+    case .loopRoundSeconds, .loopLongestRoundSeconds, .loopStalls, .mailboxDepth: ["loop"]
     case .storeQueueDepth: ["shard"]
     case .storeFaults: ["fault"]
     case .buildInfo: ["version"]
@@ -115,7 +119,7 @@ package enum MetricName: String, Sendable, CaseIterable {
       .draining,
       .storeBatchRows,
       .storeCommitSeconds, .storeWritesElided, .storedMessages, .registrations, .logLinesLost,
-      .residentBytes, .startTime:
+      .residentBytes, .processorTime, .startTime:
       []
     }
   }
@@ -132,7 +136,7 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .unknownDeviceAcks: "Acks of devices that named no message in flight to them."
     case .pendingMessages: "Messages written to a stream and not yet acked."
     case .acceptSeconds: "From a message's arrival to its ack or nack."
-    case .deliverySeconds: "From a message's arrival to its device's ack."
+    case .deliverySeconds: "From handing a message to its device's stream to the device's ack."
     case .connections: "Open connections."
     case .connectionsOpened: "Connections accepted."
     case .connectionsClosed: "Connections closed, by reason."
@@ -147,16 +151,19 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .httpRequests: "HTTP requests answered, by route and status."
     case .httpSeconds: "From an HTTP request's last byte to its answer."
     case .loopRoundSeconds: "Busy time of one round of an event loop."
+    case .loopLongestRoundSeconds: "Longest round of an event loop since the start."
+    case .loopStalls: "Rounds of an event loop that took over 100 ms."
     case .mailboxDepth: "Commands waiting in a loop's mailbox."
     case .storeQueueDepth: "Writes waiting for the store."
     case .storeBatchRows: "Rows in one store transaction."
-    case .storeCommitSeconds: "Duration of one store transaction."
+    case .storeCommitSeconds: "From handing the store a batch to its being durable."
     case .storeWritesElided: "Messages acked by their device before they were written."
     case .storeFaults: "Store calls that failed, by fault."
     case .storedMessages: "Messages waiting in the store."
     case .registrations: "Active registrations."
     case .logLinesLost: "Log lines that the output did not take."
     case .residentBytes: "Resident memory."
+    case .processorTime: "Processor time used, of the user and the system."
     case .startTime: "Start of the process, in seconds since 1970-01-01 UTC."
     case .buildInfo: "Always 1; the label tells the version."
     }

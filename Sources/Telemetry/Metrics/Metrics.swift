@@ -42,6 +42,11 @@ package final class Metrics: Sendable {
     return cell
   }
 
+  /// A histogram that someone else keeps.
+  package func reading(_ name: MetricName, _ labels: String..., from cell: Histogram) {
+    register(name, labels, .histogram, .histogram(cell))
+  }
+
   /// A counter or gauge that someone else keeps; `read` is called at each exposition, on its thread, and must
   /// neither block nor call into these metrics.
   package func reading(_ name: MetricName, _ labels: String..., read: @escaping @Sendable () -> Double) {
@@ -100,7 +105,9 @@ package final class Metrics: Sendable {
       text.header(name)
       for row in rows.sorted(by: { $0.labels.lexicographicallyPrecedes($1.labels) }) {
         switch name.kind {
-        case .counter, .gauge: text.sample(name, row.labels, Self.sum(row.cells))
+        case .counter, .gauge:
+          let sum = Self.sum(row.cells)
+          text.sample(name, row.labels, name.unit == .nanoseconds ? sum / 1e9 : sum)
         case .histogram: text.histogram(name, row.labels, Self.merge(row.cells))
         }
       }

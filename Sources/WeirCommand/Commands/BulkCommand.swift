@@ -161,7 +161,7 @@ struct BulkCommand: Subcommand {
   }
 
   private func makeSender() async throws -> any BulkSender {
-    guard mode == .stream else { return HTTPBulkSender(sender: try makeHTTPSender()) }
+    guard mode == .stream else { return HTTPBulkSender(sender: try await makeHTTPSender()) }
     var configuration = try settings.configuration()
     configuration.streams = connections
     configuration.window = window
@@ -171,7 +171,7 @@ struct BulkCommand: Subcommand {
     return StreamBulkSender(client: try await settings.connect(configuration))
   }
 
-  private func makeHTTPSender() throws -> HTTPSender {
+  private func makeHTTPSender() async throws -> HTTPSender {
     let access: HTTPSender.Configuration.Access
     var way = HTTPSender.Configuration.Mode.connections(connections)
     if connections == 1 { way = .oneAtATime }
@@ -188,7 +188,9 @@ struct BulkCommand: Subcommand {
         trust: .file(settings.credentials.caFile), mode: way)
       configuration.retry.totalTimeout = timeout
       configuration.retry.triesMax = retry
-      return try HTTPSender(configuration)
+      let sender = try HTTPSender(configuration)
+      try await sender.connect()
+      return sender
     } catch let fault as StreamClient.ConnectError {
       throw CommandFault(.cannotConnect, "\(settings.endpoint): \(fault)")
     }

@@ -12,6 +12,8 @@ struct LoadCommand: Subcommand {
   static let flags =
     StreamSettings.flags + [
       Flag("https", "HOST:PORT", "where devices are registered (default: the server's host, port 8443)"),
+      Flag("admin", "HOST:PORT", "where faults are armed (default: the server's host, port 8080)"),
+      Flag("websocket", nil, "streams over WebSocket, at the host and port of --https"),
       Flag("project", "ID", "project of the devices (default: that of the credentials)"),
       Flag("ca", "FILE", "certificates to believe, or system (default: ca.pem of the credentials)"),
       Flag("duration", "TIME", "how long, as 10, 30s or 2m (default 10)"),
@@ -45,6 +47,8 @@ struct LoadCommand: Subcommand {
 
   private let settings: StreamSettings
   private let https: Endpoint
+  private let admin: Endpoint
+  private let isWebSocket: Bool
   private let project: String?
   private let trust: String?
   private let scenario: LoadScenario
@@ -57,6 +61,9 @@ struct LoadCommand: Subcommand {
     settings = try StreamSettings(arguments)
     https = try Endpoint(
       arguments.text("https", default: settings.endpoint.host), defaultPort: 8443, flag: "https")
+    admin = try Endpoint(
+      arguments.text("admin", default: settings.endpoint.host), defaultPort: 8080, flag: "admin")
+    isWebSocket = arguments.has("websocket")
     project = arguments.text("project")
     trust = arguments.text("ca")
     scenario = try Self.scenario(arguments)
@@ -136,32 +143,40 @@ struct LoadCommand: Subcommand {
     }
     let identity = try settings.identity()
     let context = try makeContext()
+    let endpoint = isWebSocket ? https : settings.endpoint
     let server = LeanServer(
-      host: settings.endpoint.host, port: settings.endpoint.port, context: context, timeout: .seconds(30))
+      host: endpoint.host, port: endpoint.port, context: context,
+      webSocketPath: isWebSocket ? "/xmpp" : nil, timeout: .seconds(30))
+    var armer: FaultArmer?
+    if scenario.needsAdministration {
+      armer = try await FaultArmer(admin, key: try settings.credentials.key("admin-key"))
+    }
     let registers = targets.isEmpty && identities.isEmpty
     let book = targets.isEmpty ? try makeBook() : nil
     if registers, let book { identities = try await book.register(scenario.devices.count, console) }
-    let run = LoadRun(
-      scenario,
-      LoadRun.Setup(
-        server: server, senderID: identity.senderID, serverKey: identity.serverKey, devices: identities,
-        tokens: targets))
+    var setup = LoadRun.Setup(
+      server: server, senderID: identity.senderID, serverKey: identity.serverKey, devices: identities,
+      tokens: targets)
+    if let armer { setup.arm = { armer.arm($0) } }
+    let run = LoadRun(scenario, setup)
     do {
       if let book { try await subscribe(run, identities, book, console) }
-      console.say(Self.opening(scenario, settings.endpoint))
+      console.say(Self.opening(scenario, endpoint))
       let signals = Signals([SIGINT, SIGTERM]) { _ in
         console.say("Stopping: what is under way is awaited.")
         run.stop()
       }
-      let result = try await run.run { LoadReport.tell($0, console) }
+      var result = try await run.run { LoadReport.tell($0, console) }
       signals.stop()
+      if let armer { result.missed += await armer.end() }
       try await finish(result, console)
       try await leave(identities, registers ? book : nil, console)
       return result.isPassed ? .done : .someFailed
     } catch {
+      _ = await armer?.end()
       try? await leave(identities, registers ? book : nil, console)
       if let fault = error as? LoadFault {
-        throw CommandFault(.cannotConnect, "\(settings.endpoint): \(fault.description)")
+        throw CommandFault(.cannotConnect, "\(endpoint): \(fault.description)")
       }
       throw error
     }
@@ -171,7 +186,7 @@ struct LoadCommand: Subcommand {
     let path = trust ?? settings.credentials.caFile
     do {
       var options = TLSClientOptions(trust: path == "system" ? .system : .files([path]))
-      options.protocols = ["xmpp-client"]
+      options.protocols = [isWebSocket ? "http/1.1" : "xmpp-client"]
       return try TLSContext(client: options)
     } catch {
       throw CommandFault(.cannotConnect, "\(path): \(error)")

@@ -51,6 +51,9 @@ extension LoadReport {
   static func charts(_ seconds: [LoadSecond]) -> [Chart] {
     let loading = seconds.indices.filter { seconds[$0].phase == "loading" }
     let band = loading.first.flatMap { first in loading.last.map { first..<($0 + 1) } }
+    let marks = seconds.indices.flatMap { index in
+      Set(seconds[index].events).sorted().map { (at: index, name: $0.replacing("_", with: " ")) }
+    }
     func values(_ value: (LoadSecond) -> Double?) -> [Double?] { seconds.map(value) }
     func chart(_ title: String, _ unit: String, _ lines: [Chart.Line], isLogarithmic: Bool = false) -> Chart?
     {
@@ -58,7 +61,7 @@ extension LoadReport {
       let useful = lines.filter { $0.values.contains { ($0 ?? 0) > 0 } }
       guard !useful.isEmpty else { return nil }
       return Chart(
-        title: title, unit: unit, lines: useful, band: band, bandName: "the load",
+        title: title, unit: unit, lines: useful, band: band, bandName: "the load", marks: marks,
         isLogarithmic: isLogarithmic)
     }
     return [

@@ -42,7 +42,8 @@ enum LoadReport {
       "upstream_received": .number(second.upstreamReceived), "connected": .number(second.connected),
       "connects": .number(second.connects), "cuts": .number(second.cuts), "losses": .number(second.losses),
       "pending": .number(second.pending), "backlog": .number(second.backlog), "ack_ms": json(second.ack),
-      "delivery_ms": json(second.delivery), "generator_lag_ms": rounded(second.lagMs),
+      "delivery_ms": json(second.delivery), "events": .array(second.events.map { .string($0) }),
+      "generator_lag_ms": rounded(second.lagMs),
       "generator_processor": rounded(second.processor),
     ]
   }
@@ -69,6 +70,7 @@ enum LoadReport {
         "discarded": .number(verdict.discarded), "lost": .number(verdict.lost),
         "hidden_repeats": .number(verdict.repeated), "doubled": .number(verdict.doubled),
         "strayed": .number(verdict.strayed), "contradicted": .number(verdict.contradicted),
+        "delivered_though_unavailable": .number(verdict.deliveredUnsure),
         "upstream_sent": .number(verdict.upstreamSent), "upstream_acked": .number(verdict.upstreamAcked),
         "upstream_nacked": .number(verdict.upstreamNacked), "upstream_lost": .number(verdict.upstreamLost),
         "upstream_unanswered": .number(verdict.upstreamUnanswered),
@@ -151,6 +153,7 @@ enum LoadReport {
         ("repeats that the device hid", verdict.repeated, false),
         ("at another device than meant", verdict.strayed, false),
         ("nacked and delivered", verdict.contradicted, false),
+        ("nacked as unavailable, yet delivered", verdict.deliveredUnsure, false),
       ]
     }
     rows += [

@@ -1,4 +1,5 @@
 import Foundation
+import JSONCore
 import LoadGenerator
 
 extension LoadScenario {
@@ -25,6 +26,8 @@ extension LoadScenario {
     var senders = try fields.object("senders")
     self.senders.count = try senders.integer("count", 1, 1...1_000)
     self.senders.window = try senders.integer("window", 100, 1...10_000)
+    self.senders.answerWithin = try senders.duration(
+      "answer_within", self.senders.answerWithin, most: .seconds(3_600))
     try senders.end()
     if let value = fields.take("arrivals") { arrivals = try Arrivals(value, at: "arrivals") }
     var messages = try fields.object("messages")
@@ -32,6 +35,9 @@ extension LoadScenario {
     topics = try Topics(try messages.object("topics"))
     try messages.end()
     upstreamRate = try fields.number("upstream", 0, 0...1_000_000)
+    for (index, value) in try fields.list("faults").enumerated() {
+      faults.append(try Fault(value, at: "faults[\(index)]"))
+    }
     expect = try Expectations(try fields.object("expect"))
     try fields.end()
     try check()
@@ -51,6 +57,9 @@ extension LoadScenario {
     }
   }
 
+  /// What needs the administration of the server.
+  var needsAdministration: Bool { !faults.isEmpty }
+
   /// Streams it opens.
   var streamCount: Int { devices.count + senders.count }
 }
@@ -61,6 +70,7 @@ extension LoadScenario.Devices {
     var fields = given
     count = try fields.integer("count", count, 1...1_000_000)
     connectRate = try fields.number("connect_rate", connectRate, 1...100_000)
+    connectingMax = try fields.integer("connecting_max", connectingMax, 1...1_000_000)
     churn = try fields.number("churn", churn, 0...100_000)
     away = try fields.duration("away", away, most: .seconds(3_600))
     halfOpen = try fields.integer("half_open", 0, 0...1_000_000)
@@ -80,6 +90,37 @@ extension LoadScenario.Devices {
       try wave.end()
     }
     try fields.end()
+  }
+}
+
+extension LoadScenario.Fault {
+  static let kinds = ["nack", "drop_ack", "unavailable", "cut", "drain", "half_open", "delay"]
+
+  /// A moment, and the members of an order as `POST /admin/v1/faults` takes it.
+  init(_ value: ScenarioValue, at path: String) throws(UsageFault) {
+    var fields = try ScenarioFields(value, at: path)
+    let at = try fields.number("at", 0, 0...86_400)
+    let kind = try fields.text("kind", "")
+    guard Self.kinds.contains(kind) else {
+      throw UsageFault(message: "\(path).kind must be one of \(Self.kinds.joined(separator: ", ")).")
+    }
+    var order: [JSONValue.Member] = [.init("kind", .string(kind))]
+    for name in ["code", "project", "token", "retry_after"] {
+      let text = try fields.text(name, "")
+      if !text.isEmpty { order.append(.init(name, .string(text))) }
+    }
+    for (name, range) in [
+      ("message", 1...1_000_000_000), ("count", 0...1_000_000_000), ("delay_ms", 1...600_000),
+      ("status", 400...599),
+    ] {
+      let value = try fields.integer(name, -1, range)
+      if value >= 0 { order.append(.init(name, .number(value))) }
+    }
+    guard kind != "delay" || order.contains(where: { $0.name == "delay_ms" }) else {
+      throw UsageFault(message: "\(path).delay_ms is missing.")
+    }
+    try fields.end()
+    self.init(at: at, kind: kind, order: JSONValue.object(order).text)
   }
 }
 

@@ -16,13 +16,15 @@ struct Chart {
   var band: Range<Int>?
   /// What the band stands for.
   var bandName = ""
+  /// Moments worth a line: what happened in a second, counted as the values are.
+  var marks: [(at: Int, name: String)] = []
   var isLogarithmic = false
   /// Seconds that one value stands for.
   var secondsPerValue = 1
 
   private static let colours = ["var(--a)", "var(--b)", "var(--c)", "var(--d)"]
-  private static let (width, height) = (1_000.0, 260.0)
-  private static let (left, right, top, bottom) = (64.0, 12.0, 12.0, 26.0)
+  private static let (width, height) = (1_000.0, 274.0)
+  private static let (left, right, top, bottom) = (64.0, 12.0, 28.0, 26.0)
 
   private var count: Int { lines.map(\.values.count).max() ?? 0 }
 
@@ -47,6 +49,14 @@ struct Chart {
     for second in secondTicks {
       inner +=
         "<text x=\"\(Self.f(x(Double(second))))\" y=\"\(Self.height - 8)\" text-anchor=\"middle\">\((second + 1) * secondsPerValue) s</text>"
+    }
+    for (index, mark) in marks.enumerated() where mark.at < count {
+      // Names of neighbours stand one above the other.
+      let nameY = Self.f(Self.top - (index.isMultiple(of: 2) ? 3 : 15))
+      let x = Self.f(x(Double(mark.at)))
+      inner +=
+        "<line class=\"mark\" x1=\"\(x)\" x2=\"\(x)\" y1=\"\(Self.top)\" y2=\"\(Self.height - Self.bottom)\"/>"
+        + "<text class=\"mark\" x=\"\(x)\" y=\"\(nameY)\" text-anchor=\"middle\">\(HTMLPage.escape(mark.name))</text>"
     }
     for (index, line) in lines.enumerated() {
       let colour = Self.colours[index % Self.colours.count]
@@ -137,7 +147,7 @@ struct Chart {
     switch abs(value) {
     case 1_000_000...: String(format: "%.1f M", value / 1e6)
     case 10_000...: String(format: "%.0f k", value / 1e3)
-    case 1_000...: String(format: "%.1f k", value / 1e3)
+    case 1_000...: String(format: value.remainder(dividingBy: 1e3) == 0 ? "%.0f k" : "%.1f k", value / 1e3)
     case 100...: String(format: "%.0f", value)
     case 0: "0"
     case 10...: value.rounded() == value ? String(format: "%.0f", value) : String(format: "%.1f", value)

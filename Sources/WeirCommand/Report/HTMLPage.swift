@@ -91,7 +91,7 @@ struct HTMLPage {
     font-variant-numeric:tabular-nums}.chart .key{font-size:12px}.legend{display:flex;flex-wrap:wrap;gap:4px 16px;
     color:var(--soft);font-size:13px}.legend i{display:inline-block;width:14px;height:3px;border-radius:2px;
     vertical-align:middle;margin-right:6px}
-    .grid{stroke:var(--line);stroke-width:1}.band{fill:var(--line);opacity:.45}
+    .grid{stroke:var(--line);stroke-width:1}.mark{stroke:var(--soft);stroke-dasharray:3 3}.chart text.mark{stroke:none}.band{fill:var(--line);opacity:.45}
     .line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}.area{opacity:.12;stroke:none}
     .hit{fill:transparent}.hit:hover{fill:var(--soft);opacity:.12}
     .scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
