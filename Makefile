@@ -34,7 +34,7 @@ test: ## Run every test, with real clients in Python environments (FILTER=Name f
 	@# One test at a time: some measure how long a loop stalls, and some start servers on every core.
 	swift test --skip-build --no-parallel $(if $(FILTER),--filter '$(FILTER)')
 
-check: test check-rest ## Everything the continuous integration runs: test, then check-rest
+check: test check-rest ## Everything: test, then check-rest
 
 check-rest: ## The checks beside the tests: format, sanitizers, docs, fuzz, release build, bench
 	@dev/check-rest.sh

@@ -28,10 +28,13 @@ step 'bulk job under kills' .build/release/kill-run --bulk "${MESSAGES:-20000}" 
   --server-kills 2 --sender-kills 1 --rate 2000
 step 'soak' dev/load_proofs.py soak "${SOAK_MINUTES:-0.4}"
 step 'simulation' make --no-print-directory simulate SEEDS="${SEEDS:-1...100}"
-step 'canaries' make --no-print-directory canaries
 # A short look with a fixed seed; `make fuzz` searches.
 export FUZZ_SEED=${FUZZ_SEED:-1}
-step 'fuzz' dev/fuzz.sh "${SECONDS_PER_FUZZ:-10}"
-step 'address sanitizer' dev/sanitize.sh address
-step 'thread sanitizer' dev/sanitize.sh thread
+step 'fuzz' dev/fuzz.sh "${SECONDS_PER_FUZZ:-5}"
+# Each builds everything once more, for which the continuous integration has no time; its fuzz targets run under the
+# address sanitizer.
+if [ "${CI:-}" != true ]; then
+  step 'address sanitizer' dev/sanitize.sh address
+  step 'thread sanitizer' dev/sanitize.sh thread
+fi
 printf '== every check passed\n'

@@ -53,11 +53,31 @@ import XMPPCore
     let server = Server()
     server.windowMax = 1_000
     server.feed(openTag)
-    server.feed(auth("", "123456789"))
+    server.feed(authWithWindow)
     #expect(server.feed(openTag).contains("<window xmlns=\"urn:weir:window:0\" max=\"1000\"/>"))
     let answer = server.feed(
       "<iq type='set' id='b1'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>"
         + "<window xmlns='urn:weir:window:0' size='\(size)'/></bind></iq>")
+    #expect(answer.contains("<jid>") && !answer.contains("window"))
+    #expect(server.stream.window == nil)
+  }
+
+  private var authWithWindow: String {
+    auth("", "123456789").replacing(
+      "<auth ", with: "<auth xmlns:weir=\"urn:weir:window:0\" weir:window=\"true\" ")
+  }
+
+  /// Who speaks the protocol as documented is answered byte for byte as documented.
+  @Test(arguments: ["", "weir:window='false' xmlns:weir='urn:weir:window:0' ", "window='true' "])
+  func aClientThatDoesNotSayThatItKnowsWindowsIsOfferedNone(attributes: String) {
+    let server = Server()
+    server.windowMax = 1_000
+    server.feed(openTag)
+    server.feed(auth("", "123456789").replacing("<auth ", with: "<auth " + attributes))
+    #expect(!server.feed(openTag).contains("window"))
+    let answer = server.feed(
+      "<iq type='set' id='b1'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>"
+        + "<window xmlns='urn:weir:window:0' size='500'/></bind></iq>")
     #expect(answer.contains("<jid>") && !answer.contains("window"))
     #expect(server.stream.window == nil)
   }

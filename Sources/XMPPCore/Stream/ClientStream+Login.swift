@@ -12,7 +12,9 @@ extension ClientStream {
       guard mechanisms.contains(where: { $0.name == "mechanism" && $0.text == "PLAIN" }) else {
         return end(.failed(.mechanismMissing), &output)
       }
-      output.append("<auth mechanism=\"PLAIN\" xmlns=\"urn:ietf:params:xml:ns:xmpp-sasl\">")
+      output.append("<auth mechanism=\"PLAIN\" xmlns=\"urn:ietf:params:xml:ns:xmpp-sasl\"")
+      if login.window != nil { output.append(" xmlns:weir=\"urn:weir:window:0\" weir:window=\"true\"") }
+      output.append(">")
       output.append(login.credentials.encoded)
       output.append("</auth>")
       wait(for: .awaitingSuccess, now)

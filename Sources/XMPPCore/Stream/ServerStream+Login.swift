@@ -14,7 +14,7 @@ extension ServerStream {
     local: String, windowMax: Int? = nil, output: inout ByteWriter, now: Moment
   ) {
     guard state == .awaitingVerdict else { return }
-    windowOffer = windowMax.map { min($0, ExtensionNamespace.windowMax) }
+    windowOffer = knowsWindows ? windowMax.map { min($0, ExtensionNamespace.windowMax) } : nil
     output.append("<success xmlns=\"urn:ietf:params:xml:ns:xmpp-sasl\"/>")
     login = local
     state = .awaitingSecondHeader
@@ -69,6 +69,9 @@ extension ServerStream {
     switch (element.name, state) {
     case ("auth", _):
       guard element.attribute("mechanism") == "PLAIN" else { return failLogin(.invalidMechanism, &output) }
+      knowsWindows = element.attributes.contains {
+        $0.namespace == ExtensionNamespace.window && $0.name == "window" && $0.value == "true"
+      }
       guard element.children.isEmpty else { return receive(message: element, &output) }
       output.append("<challenge xmlns=\"urn:ietf:params:xml:ns:xmpp-sasl\"/>")
       state = .awaitingResponse

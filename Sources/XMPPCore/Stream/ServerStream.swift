@@ -51,6 +51,8 @@ package final class ServerStream {
   var login: String?
   /// Largest window that is granted; nil offers none.
   var windowOffer: Int?
+  /// The peer's `auth` said that it knows of windows.
+  var knowsWindows = false
   var failedLogins = 0
   var isHeaderSent = false
   var isEndSent = false

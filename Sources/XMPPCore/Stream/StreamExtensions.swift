@@ -2,7 +2,8 @@ import Bytes
 
 /// What this product's two ends agree on beside RFC 6120.
 ///
-/// Neither is sent to a peer that did not begin.
+/// A client that knows of windows says so in its `auth` (`weir:window="true"`), as Google's clients ask for a full bind
+/// result there; to others the server says what is documented, byte for byte.
 enum ExtensionNamespace {
   /// A window larger than the protocol's.
   static let window = "urn:weir:window:0"
