@@ -42,6 +42,7 @@ let consoleFiles = [
   "format.js",
   "lists.js",
   "messages.js",
+  "nodes.js",
   "overview.js",
   "payload.js",
   "phone.js",
