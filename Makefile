@@ -17,7 +17,7 @@ CANARIES := store-forgets device-forgets server-forgets
 export NO_COLOR := $(if $(CI),1,$(NO_COLOR))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-rest fmt lint tidy demo bench durability bulk-kills bench-peers soak many-devices storm cluster bench-cluster durability-cluster simulate canaries certs docs fuzz tsan asan release clean
+.PHONY: help run test check check-rest fmt lint tidy demo bench durability bulk-kills bench-peers soak many-devices storm cluster bench-cluster durability-cluster migrate-million simulate canaries certs docs fuzz tsan asan release clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,6 +91,12 @@ durability-cluster: ## The same with three nodes on three databases: a node, the
 	swift build -c release --product weir
 	swift build -c release --product kill-run
 	.build/release/kill-run --cluster --kinds $(KINDS) --runs $(RUNS)
+
+migrate-million: ## Move a store of a million messages from SQLite to PostgreSQL, with a ledger of both ends (MESSAGES=1000000)
+	@dev/deps.sh test
+	swift build -c release --product weir
+	swift build -c release --product kill-run
+	.build/release/kill-run --migrate $(MESSAGES) --devices 1000
 
 bench-cluster: ## Measure nodes on three databases beside SQLite (BENCH='--smoke' for one short round)
 	@dev/deps.sh test

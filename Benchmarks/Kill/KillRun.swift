@@ -21,6 +21,8 @@ import TestKit
 ///
 /// `kill-run --bulk N [--server-kills N] [--sender-kills N]` runs a job of `weir bulk` with that many messages
 /// instead, and kills the server and the command itself in turns (``BulkJob``).
+///
+/// `kill-run --migrate N` kills nothing: it moves a store with that many messages to PostgreSQL (``MigrationRun``).
 @main
 struct KillRun {
   /// The command under test.
@@ -35,31 +37,31 @@ struct KillRun {
     var seed = UInt64.random(in: 1...9_999)
     var kinds: [ClusterRun.Kind] = [.node, .primary, .both]
     var (bulk, serverKills, senderKills) = (0, 3, 2)
+    var migrated = 0
     var words = CommandLine.arguments.dropFirst()
     let isCluster = words.first == "--cluster"
     if isCluster {
       words.removeFirst()
       (rate, devices) = (5_000, 300)
-      if words.first == "--kinds" {
-        words.removeFirst()
-        kinds = (words.popFirst() ?? "").split(separator: ",").compactMap { .init(rawValue: String($0)) }
+    }
+    while let word = words.popFirst(), let text = words.popFirst() {
+      switch (word, Int(text)) {
+      case ("--kinds", _) where isCluster:
+        kinds = text.split(separator: ",").compactMap { .init(rawValue: String($0)) }
         guard !kinds.isEmpty else {
           print("kill-run: the kinds are", ClusterRun.Kind.allCases.map(\.rawValue).joined(separator: ", "))
           exit(2)
         }
-      }
-    }
-    while let word = words.popFirst(), let value = words.popFirst().flatMap({ Int($0) }) {
-      switch word {
-      case "--runs": runs = value
-      case "--rate": (rate, bulkRate) = (value, value)
-      case "--devices": devices = value
-      case "--bulk": bulk = value
-      case "--server-kills": serverKills = value
-      case "--sender-kills": senderKills = value
-      case "--seed": seed = UInt64(value)
+      case ("--runs", let value?): runs = value
+      case ("--rate", let value?): (rate, bulkRate) = (value, value)
+      case ("--devices", let value?): devices = value
+      case ("--bulk", let value?): bulk = value
+      case ("--server-kills", let value?): serverKills = value
+      case ("--sender-kills", let value?): senderKills = value
+      case ("--migrate", let value?): migrated = value
+      case ("--seed", let value?): seed = UInt64(value)
       default:
-        print("kill-run: unknown argument \(word)")
+        print("kill-run: \(word) \(text) is no argument")
         exit(2)
       }
     }
@@ -69,6 +71,12 @@ struct KillRun {
         messages: bulk, devices: devices, serverKills: serverKills, senderKills: senderKills, seed: seed,
         rate: bulkRate)
       do { exit(try await job.perform() ? 0 : 1) } catch {
+        print("kill-run: \(error)")
+        exit(1)
+      }
+    }
+    if migrated > 0 {
+      do { exit(try await MigrationRun(messages: migrated, devices: devices).perform() ? 0 : 1) } catch {
         print("kill-run: \(error)")
         exit(1)
       }

@@ -10,6 +10,8 @@ struct PacedMessages: AsyncSequence, Sendable {
   let sent: @Sendable (Int) -> Void
   /// Of message ids; the numbers follow.
   var prefix = "k-"
+  /// Numbers stay below it.
+  var end = Int.max
   /// Sends what an outage kept back at once when it is over.
   var catchesUp = true
 
@@ -27,7 +29,7 @@ struct PacedMessages: AsyncSequence, Sendable {
     }
 
     mutating func next() async -> PushMessage? {
-      if source.isStopped() { return nil }
+      if source.isStopped() || number >= source.end { return nil }
       // Paced in hundredths of a second: finer would only cost wake-ups.
       let due = start + .microseconds(Int64(count) * 1_000_000 / Int64(source.rate))
       let now = ContinuousClock.now

@@ -175,7 +175,7 @@ import Testing
 
   @Test func sendersAreRefusedWhileTheStoreIsAwayAndDevicesStay() async throws {
     let database = try await PostgresServer.start()
-    let server = try await ServerProcess.start(flags: ["--store", database.url()])
+    let server = try await ServerProcess.start(flags: ["--store", database.url(), "--test-mode"])
     let (away, near) = (try await server.address.registerDevice(), try await server.address.registerDevice())
     let device = try await server.address.connect(near)
     let sender = try await server.address.connectAppServer()
@@ -195,6 +195,20 @@ import Testing
       #expect(answer["error"] == "SERVICE_UNAVAILABLE")
       break
     }
+    // The doors of HTTP say the same, and when to come again.
+    let refused = try await server.address.request(
+      "POST", "/v1/projects/\(server.address.projectID)/messages:send",
+      headers: ["authorization": "Bearer any", "content-type": "application/json"],
+      body: #"{"message":{"token":"\#(away.token)","data":{"n":"v1"}}}"#, within: .seconds(30))
+    #expect(refused.status == 503, "\(refused)")
+    #expect(refused.headers["retry-after"].flatMap { Int($0) } ?? 0 > 0, "\(refused)")
+    let unavailable = try await server.address.request(
+      "POST", "/fcm/send",
+      headers: [
+        "authorization": "key=" + (try server.address.secret("server-key")), "content-type": "application/json",
+      ], body: #"{"to":"\#(away.token)","data":{"n":"legacy"}}"#, within: .seconds(30))
+    #expect(unavailable.status == 503 || unavailable.body.contains(#""error":"Unavailable""#), "\(unavailable)")
+    #expect(unavailable.headers["retry-after"].flatMap { Int($0) } ?? 0 > 0, "\(unavailable)")
     try await database.restart()
     // Again, until the store is back.
     for attempt in 0..<60 {

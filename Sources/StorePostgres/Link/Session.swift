@@ -41,6 +41,9 @@ final class Session {
       throw .connection("connecting to \(address): \(Self.message(connection))")
     }
     PQsetNoticeReceiver(connection, noteNotice, Unmanaged.passUnretained(notices).toOpaque())
+    // A table that has no index for a statement looks dear where plans must go by index, and each call of a function
+    // that reads it was compiled for 50 ms, though it has a handful of rows.
+    try execute("SET jit = off")
     for setting in role.settings { try execute(setting) }
     for statement in role.statements { try prepare(statement) }
     guard role.isPipelined else { return }

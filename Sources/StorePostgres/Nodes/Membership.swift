@@ -55,14 +55,14 @@ enum Opening {
   private static func take(_ place: StorePlace, _ session: Session) throws(PostgresFailure) {
     var parameters = Parameters()
     parameters.blob(Optional(place.text))
-    let rows = try session.ask(
+    _ = try session.ask(
       """
-      WITH made AS (
-        INSERT INTO setting(name, value)
-        SELECT 'store-place', CASE WHEN EXISTS (SELECT 1 FROM device) THEN convert_to('1/1', 'UTF8') ELSE $1 END
-        ON CONFLICT DO NOTHING RETURNING value)
-      SELECT value FROM made UNION ALL SELECT value FROM setting WHERE name = 'store-place' LIMIT 1
+      INSERT INTO setting(name, value)
+      SELECT 'store-place', CASE WHEN EXISTS (SELECT 1 FROM device) THEN convert_to('1/1', 'UTF8') ELSE $1 END
+      ON CONFLICT DO NOTHING
       """, parameters)
+    // A statement of its own: within the first one, what another node has just inserted cannot be seen.
+    let rows = try session.ask("SELECT value FROM setting WHERE name = 'store-place'")
     let found = rows.count > 0 ? String(decoding: rows.blob(0, 0), as: UTF8.self) : ""
     guard found == place.text else {
       throw PostgresFailure(
