@@ -22,7 +22,9 @@ struct MigrationRun {
       begin = .now
     }
     try await store(credentials, at: server.address, ledger)
-    guard try await server.terminate() == 0 else { throw MigrationFailure(description: "the server did not end well") }
+    guard try await server.terminate() == 0 else {
+      throw MigrationFailure(description: "the server did not end well")
+    }
     let acked = ledger.withLock { $0.acked.count }
     lap("\(acked) of \(messages) messages are acked and stored")
 

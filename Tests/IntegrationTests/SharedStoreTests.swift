@@ -205,9 +205,11 @@ import Testing
     let unavailable = try await server.address.request(
       "POST", "/fcm/send",
       headers: [
-        "authorization": "key=" + (try server.address.secret("server-key")), "content-type": "application/json",
+        "authorization": "key=" + (try server.address.secret("server-key")),
+        "content-type": "application/json",
       ], body: #"{"to":"\#(away.token)","data":{"n":"legacy"}}"#, within: .seconds(30))
-    #expect(unavailable.status == 503 || unavailable.body.contains(#""error":"Unavailable""#), "\(unavailable)")
+    let isTold = unavailable.status == 503 || unavailable.body.contains(#""error":"Unavailable""#)
+    #expect(isTold, "\(unavailable)")
     #expect(unavailable.headers["retry-after"].flatMap { Int($0) } ?? 0 > 0, "\(unavailable)")
     try await database.restart()
     // Again, until the store is back.
