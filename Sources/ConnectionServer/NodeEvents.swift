@@ -24,14 +24,14 @@ extension ServerContext {
       post.post(.perform { $0.kicked(device, epoch: epoch) }, to: home(of: device))
     case .upstream(let senders): upstreamLeft(senders)
     case .tokens: onEveryShard { $0.tokens.removeAll() }
-    case .accounts: Task { await reloadAccounts() }
+    case .accounts: Task(executorPreference: executor) { await reloadAccounts() }
     case .gap:
       log.debug("Notices of other nodes may have been missed; looking at everything again")
       onEveryShard { shard in
         shard.tokens.removeAll()
         shard.rescanDevices()
       }
-      Task {
+      Task(executorPreference: executor) {
         await reloadAccounts()
         // When the store was away, the other nodes need a moment to say that they live.
         try? await time.sleep(for: .seconds(2))
