@@ -28,6 +28,8 @@ final class ServerContext: Sendable {
   let numbersAhead: Duration
   /// Runs what is done beside the loops; nil for the system's threads.
   let executor: (any TaskExecutor)?
+  /// Gaps since the last look at what other nodes left, the one under way included.
+  let looksForWork = Guarded(0)
   let faults = Faults()
   let watch = ConsoleWatch()
   /// Opens when the server has ended.

@@ -85,6 +85,7 @@ extension Shard {
       if case .unavailable(outcomeUnknown: true, _) = fault {
         // Rows may have been written whose devices were not told.
         for shard in 0..<shardCount { send(.perform { $0.rescanDevices() }, to: shard) }
+        bus?.send(.gap, to: nil)
       }
       return
     }

@@ -257,6 +257,14 @@ extension MemoryStore {
     run(.release, done) { .success($0.release(device, epoch: epoch, now: now)) }
   }
 
+  package func epochs(of devices: [DeviceNumber], _ done: @escaping Completion<[DeviceNumber: Int64]>) {
+    run(.credentials, done) { contents in
+      var epochs: [DeviceNumber: Int64] = [:]
+      for device in devices { epochs[device] = contents.devices[device]?.epoch }
+      return .success(epochs)
+    }
+  }
+
   package func registrations(
     sender: SenderID?, after: String?, max: Int, _ done: @escaping Completion<[Registration]>
   ) {
