@@ -26,7 +26,7 @@ extension ServerContext {
       post.post(.perform { $0.kicked(device, epoch: epoch) }, to: home(of: device))
     case .upstream(let senders): upstreamLeft(senders)
     case .tokens: onEveryShard { $0.tokens.removeAll() }
-    case .accounts: Task(executorPreference: executor) { await reloadAccounts() }
+    case .accounts: Task(executorPreference: executor) { await self.reloadAccounts() }
     case .gap:
       log.debug("Notices of other nodes may have been missed; looking at everything again")
       onEveryShard { shard in
@@ -35,21 +35,13 @@ extension ServerContext {
         // The word that another node has the device may be among what was missed.
         shard.lookWhoHas(shard.devices.keys.sorted())
       }
-      guard looksForWork.withLock({ looks in
-        looks += 1
-        return looks == 1
-      }) else { return }
-      Task(executorPreference: executor) {
-        // Once more for the gaps that came meanwhile.
-        var seen = 0
-        while looksForWork.withLock({ looks in
-          if looks == seen { looks = 0 }
-          seen = looks
-          return looks > 0
-        }) {
-          await lookAgain()
-        }
-      }
+      guard
+        looksForWork.withLock({ looks in
+          looks += 1
+          return looks == 1
+        })
+      else { return }
+      Task(executorPreference: executor) { await self.lookUntilSeen() }
     }
   }
 
@@ -57,6 +49,18 @@ extension ServerContext {
     for sender in senders {
       let home = Int(sender.value.magnitude % UInt64(shardCount))
       post.post(.perform { $0.upstreamLeft(sender) }, to: home)
+    }
+  }
+
+  /// Looks, and once more for the gaps that came meanwhile.
+  private func lookUntilSeen() async {
+    var seen = 0
+    while looksForWork.withLock({ looks in
+      if looks == seen { looks = 0 }
+      seen = looks
+      return looks > 0
+    }) {
+      await lookAgain()
     }
   }
 

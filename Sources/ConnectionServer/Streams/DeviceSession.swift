@@ -199,9 +199,12 @@ final class DeviceSession: StreamSession, DeviceStream {
           session.upstreamPending -= 1
           if case .success(let found?) = result { session.registrations = found.registrations }
           text.withUnsafeBytes { bytes in
-            if case .upstream(let draft) = shard.scratch.device.read(bytes) {
-              session.take(draft, bytes, isFresh: true)
+            guard case .upstream(let draft) = shard.scratch.device.read(bytes) else { return }
+            if case .failure = result {
+              let id = Array(draft.messageID.raw(in: bytes))
+              return session.writeAnswer(id, .nack(.serviceUnavailable, "The store cannot be read"))
             }
+            session.take(draft, bytes, isFresh: true)
           }
         }, to: index)
     }

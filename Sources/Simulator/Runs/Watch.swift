@@ -10,9 +10,10 @@ import Stores
 final class Watch {
   private unowned let run: Simulation
   private let cluster: Cluster
+  /// By what it is, and where.
   private var idleSince: [String: Int64] = [:]
-  /// A database that was away, a node without a word and its lease, a kick that was lost: all are over by then.
-  static let patience: Duration = .seconds(25)
+  /// A node without a word, its lease, the look that follows and a second one are over by then.
+  static let patience: Duration = .seconds(15)
 
   init(_ run: Simulation, _ cluster: Cluster) {
     self.run = run
@@ -28,7 +29,16 @@ final class Watch {
     }
   }
 
+  /// Somebody has a reason to wait: the database is away or in trouble, a node hears nothing or stands still.
+  private var isExcused: Bool {
+    run.isStoreTroubled || run.servers.contains { $0.process?.bus?.isOutOfReach == true }
+  }
+
   private func look() {
+    guard !isExcused else {
+      idleSince = [:]
+      return
+    }
     let view = cluster.store.view()
     let cores = run.servers.filter(\.isUp).compactMap(\.core)
     let now = cluster.clock.wall
@@ -61,7 +71,7 @@ final class Watch {
         idleSince[name] = run.world.now
         continue
       }
-      guard run.world.now - since > Self.patience.ns, !run.isStoreTroubled else { continue }
+      guard run.world.now - since > Self.patience.ns else { continue }
       run.ledger.fail(
         "STRANDED: \(name) lies in the store for \(Self.patience), and no node does anything about it")
       idleSince[name] = .max / 2

@@ -140,6 +140,8 @@ final class SimBus: NodeBus, @unchecked Sendable {
   }
 
   var isListening: Bool { isOpen && isConnected }
+  /// Its process hears nothing, or stands still.
+  var isOutOfReach: Bool { !isConnected || frozenUntil > cluster.world.now }
 
   // MARK: NodeBus
 

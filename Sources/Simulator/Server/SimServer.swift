@@ -97,6 +97,10 @@ final class SimServer: @unchecked Sendable {
   /// Starts a process over what the last one left.
   func start() {
     guard process == nil else { return }
+    if cluster?.isAway == true {
+      // No database, no node: a supervisor tries again.
+      return world.after(.seconds(1)) { [self] in start() }
+    }
     processCount += 1
     let number = processCount
     world.note("server starts", UInt64(number), UInt64(index))
