@@ -117,7 +117,9 @@ final class SimBus: NodeBus, @unchecked Sendable {
   let clockAhead: Duration
   private var chance: SeededChance
   private var handler: (@Sendable ([BusEvent]) -> Void)?
-  /// Nobody listened yet when there was something to say. A process that starts looks at everything.
+  /// Nobody listened yet when there was something to say.
+  ///
+  /// A process that starts looks at everything.
   private var hasMissed = true
   private var isConnected = true
   /// Rises with every new connection.
