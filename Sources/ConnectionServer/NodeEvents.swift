@@ -122,7 +122,7 @@ extension Shard {
   /// Another node has the device's stream now.
   func kicked(_ device: DeviceNumber, epoch: Int64) {
     // A claim of ours may be older, with its answer on the way.
-    if claims[device] != nil { claims[device]?.kickedBelow = max(claims[device]?.kickedBelow ?? 0, epoch) }
+    if let pending = claims[device] { claims[device]?.kickedBelow = max(pending.kickedBelow, epoch) }
     guard let slot = devices[device], slot.epoch < epoch else { return }
     deviceClosed(slot)
     slot.stream.replaced()
