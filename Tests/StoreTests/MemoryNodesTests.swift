@@ -1,3 +1,4 @@
+import Bytes
 import PushModel
 import Seams
 import Stores
