@@ -12,7 +12,8 @@ MINUTES ?= 60
 DEVICES ?=
 SEED   ?=
 SEEDS  ?= 1...200
-CANARIES := store-forgets device-forgets server-forgets
+NODES  ?=
+CANARIES := store-forgets device-forgets server-forgets owner-read-before-commit gap-ignored
 # Programs that show a progress bar or ask look at this; the continuous integration sets CI=true.
 export NO_COLOR := $(if $(CI),1,$(NO_COLOR))
 
@@ -70,10 +71,10 @@ storm: ## Have thousands of devices on WebSockets come and go at once, with a ve
 	swift build -c release --product stream-bench
 	.build/release/stream-bench --storm $(or $(DEVICES),5000)
 
-simulate: ## Run seeds of the whole system on a virtual clock, each twice (SEEDS=1...200, or SEED=n for a trace)
+simulate: ## Run seeds of the whole system on a virtual clock, each twice (SEEDS=1...200, or SEED=n for a trace; NODES=n)
 	@dev/deps.sh run
 	swift build -c release --product simulate
-	.build/release/simulate $(if $(SEED),--seed $(SEED) --trace,--seeds $(SEEDS))
+	.build/release/simulate $(if $(SEED),--seed $(SEED) --trace,--seeds $(SEEDS)) $(if $(NODES),--nodes $(NODES))
 
 canaries: ## Run the simulator with deliberate faults, which it must catch
 	@dev/deps.sh run

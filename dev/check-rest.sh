@@ -31,7 +31,8 @@ step 'durability of a cluster' .build/release/kill-run --cluster --runs "${CLUST
 step 'bulk job under kills' .build/release/kill-run --bulk "${MESSAGES:-20000}" --devices 50 \
   --server-kills 2 --sender-kills 1 --rate 2000
 step 'soak' dev/load_proofs.py soak "${SOAK_MINUTES:-0.4}"
-step 'simulation' make --no-print-directory simulate SEEDS="${SEEDS:-1...100}"
+step 'simulation' make --no-print-directory simulate NODES=1 SEEDS="${SEEDS:-1...100}"
+step 'simulation of nodes' make --no-print-directory simulate NODES=3 SEEDS="${NODE_SEEDS:-1...30}"
 # A short look with a fixed seed; `make fuzz` searches.
 export FUZZ_SEED=${FUZZ_SEED:-1}
 step 'fuzz' dev/fuzz.sh "${SECONDS_PER_FUZZ:-5}"

@@ -39,6 +39,7 @@ final class Runner {
     guard from <= seeds.upperBound else { return nil }
     var words = ["--worker", String(from), String(seeds.upperBound), String(min(options.jobs, seeds.count))]
     if let canary = options.canary { words += ["--canary", canary.rawValue] }
+    if let nodes = options.nodes { words += ["--nodes", String(nodes)] }
     return WorkerProcess(words)
   }
 
@@ -99,7 +100,10 @@ final class Runner {
       print("seed \(seed): \(first[seed]?.summary ?? "")")
       for failure in bad[seed] ?? [] { print("  \(failure)") }
       let canary = options.canary.map { " --canary \($0.rawValue)" } ?? ""
-      print("  replay: simulate --seed \(seed)\(canary) --trace    (make simulate SEED=\(seed))")
+      let nodes = options.nodes.map { (" --nodes \($0)", " NODES=\($0)") } ?? ("", "")
+      print(
+        "  replay: simulate --seed \(seed)\(canary)\(nodes.0) --trace    (make simulate SEED=\(seed)\(nodes.1))"
+      )
     }
     let sums = zip(Report.names, figures).map { "\($0) \($1)" }.joined(separator: ", ")
     print("\(first.count) seeds, \(secondCount) run again, \(bad.count) bad, \(seconds) s: \(sums)")

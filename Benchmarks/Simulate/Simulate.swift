@@ -12,6 +12,8 @@ enum Simulate {
 
       --seeds A...B   seeds to run, default 1...100; each is run twice, in two processes, and must give one hash
       --seed N        one seed
+      --nodes N       nodes that share a store, 1 to 8; 1 is a server with a store of its own.
+                      Without it the seed decides: one in half of them, else 2 to 5
       --once          run each seed once
       --jobs N        processes side by side, default 2
       --trace         with --seed: print everything that happens, with the virtual time
@@ -25,6 +27,7 @@ enum Simulate {
     examples:
       simulate --seeds 1...1000
       simulate --seed 42 --trace | less
+      simulate --nodes 3 --seeds 1...200
       simulate --canary store-forgets --seeds 1...50
     """
 
@@ -42,7 +45,8 @@ enum Simulate {
     case .worker(let first, let last, let step): Worker.run(options, first, last, step)
     case .trace(let seed):
       becomeDeterministic()
-      let outcome = Simulator.run(seed: seed, canary: options.canary, output: { print($0) })
+      let outcome = Simulator.run(
+        seed: seed, canary: options.canary, nodes: options.nodes, output: { print($0) })
       print("seed \(seed) hash \(String(outcome.hash, radix: 16))")
       for failure in outcome.failures { print("FAILURE \(failure)") }
       exit(outcome.failures.isEmpty ? 0 : 1)
@@ -77,6 +81,8 @@ struct Options {
 
   var mode = Mode.seeds(1...100)
   var canary: Canary?
+  /// Nil: as the seed says.
+  var nodes: Int?
   var isJSON = false
   var isOnce = false
   var jobs = 2
@@ -90,6 +96,10 @@ struct Options {
       case "--json": isJSON = true
       case "--once": isOnce = true
       case "--trace": isTrace = true
+      case "--nodes":
+        let count = try Self.number(&words, word)
+        guard 1...8 ~= count else { throw Wrong(text: "--nodes needs 1 to 8") }
+        nodes = Int(count)
       case "--jobs": jobs = Int(clamping: max(1, try Self.number(&words, word)))
       case "--seed":
         let seed = try Self.number(&words, word)

@@ -8,7 +8,7 @@ enum Worker {
     while seed <= last {
       print("begin\t\(seed)")
       let start = cpuMicroseconds()
-      let outcome = Simulator.run(seed: seed, canary: options.canary)
+      let outcome = Simulator.run(seed: seed, canary: options.canary, nodes: options.nodes)
       print(Report(outcome, cpuMicroseconds: cpuMicroseconds() - start).line)
       seed += step
     }
@@ -31,7 +31,7 @@ struct Report {
 
   static let names = [
     "cpu_us", "virtual_s", "events", "sent", "acked", "taken", "upstream", "receipts", "faults", "kills",
-    "repeats",
+    "repeats", "nodes", "notices", "lost_notices", "gaps",
   ]
 
   init(_ outcome: SeedOutcome, cpuMicroseconds: Int) {
@@ -40,7 +40,9 @@ struct Report {
     figures = [
       cpuMicroseconds, Int(outcome.virtualSeconds), outcome.events, outcome.sent, outcome.acked,
       outcome.taken,
-      outcome.upstream, outcome.receipts, outcome.faults, outcome.kills, outcome.repeats,
+      outcome.upstream, outcome.receipts, outcome.faults, outcome.kills, outcome.repeats, outcome.nodes,
+      outcome.notices,
+      outcome.lostNotices, outcome.gaps,
     ]
     summary = outcome.summary
     failures = outcome.failures

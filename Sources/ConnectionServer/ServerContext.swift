@@ -26,6 +26,10 @@ final class ServerContext: Sendable {
   let loginGuard: LoginGuard
   /// How far the time in numbers of messages is ahead of the clock: see ``NumberFloor``.
   let numbersAhead: Duration
+  /// Runs what is done beside the loops; nil for the system's threads.
+  let executor: (any TaskExecutor)?
+  /// Gaps since the last look at what other nodes left, the one under way included.
+  let looksForWork = Guarded(0)
   let faults = Faults()
   let watch = ConsoleWatch()
   /// Opens when the server has ended.
@@ -37,8 +41,9 @@ final class ServerContext: Sendable {
     configuration: ServerConfiguration, limits: Limits, tuning: ShardTuning, store: any Store,
     accounts: AccountDirectory, keys: MessageKeys, credentials: Credentials, time: any TimeSource,
     metrics: Metrics, log: Log, shardCount: Int, post: any ShardPost,
-    bus: (any NodeBus)? = nil, numbersAhead: Duration = .zero
+    bus: (any NodeBus)? = nil, numbersAhead: Duration = .zero, executor: (any TaskExecutor)? = nil
   ) {
+    self.executor = executor
     self.numbersAhead = numbersAhead
     self.configuration = configuration
     self.limits = limits

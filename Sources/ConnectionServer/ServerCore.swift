@@ -19,7 +19,8 @@ package final class ServerCore: Sendable {
 
   init(
     _ configuration: ServerConfiguration, _ ready: StartUp, _ limits: Limits, _ tuning: ShardTuning,
-    time: any TimeSource, log: Log, loops: [any Loop], bus: (any NodeBus)? = nil
+    time: any TimeSource, log: Log, loops: [any Loop], bus: (any NodeBus)? = nil,
+    executor: (any TaskExecutor)? = nil
   ) {
     self.loops = loops
     mailboxes = ShardMailboxes(loops)
@@ -27,7 +28,7 @@ package final class ServerCore: Sendable {
       configuration: configuration, limits: limits, tuning: tuning, store: ready.store,
       accounts: ready.accounts, keys: ready.keys, credentials: ready.credentials, time: time,
       metrics: Metrics(), log: log, shardCount: loops.count, post: mailboxes, bus: bus,
-      numbersAhead: ready.numbersAhead)
+      numbersAhead: ready.numbersAhead, executor: executor)
   }
 
   /// Puts a shard on every loop.
@@ -101,8 +102,12 @@ extension ServerCore {
   }
 
   /// The whole start of a server, from the store's content to shards that wait for connections.
+  /// - Parameters:
+  ///   - bus: The way to the other nodes, where they share the store.
+  ///   - executor: Runs what the server does beside its loops.
   package static func start(
-    _ settings: Settings, store: any Store, time: any TimeSource, log: Log, loops: [any Loop]
+    _ settings: Settings, store: any Store, time: any TimeSource, log: Log, loops: [any Loop],
+    bus: (any NodeBus)? = nil, executor: (any TaskExecutor)? = nil
   ) async throws -> ServerCore {
     var configuration = ServerConfiguration()
     configuration.project = settings.project
@@ -122,9 +127,10 @@ extension ServerCore {
       Credentials(
         directory: "", serverKey: settings.serverKey, apiKey: "simulated-api-key",
         adminKey: "simulated-admin-key"),
-      store: store, limits: settings.limits, tuning: tuning, time: time, log: log)
+      store: store, limits: settings.limits, tuning: tuning, time: time, log: log, isShared: bus != nil)
     let core = ServerCore(
-      configuration, ready, settings.limits, tuning, time: time, log: log, loops: loops)
+      configuration, ready, settings.limits, tuning, time: time, log: log, loops: loops, bus: bus,
+      executor: executor)
     try await core.begin()
     core.resume(ready)
     return core
@@ -211,6 +217,51 @@ extension ServerCore {
       if !shard.writing.isIdle { census.unwritten += 1 }
     }
     return census
+  }
+
+  /// What a node does about messages that it was not handed but that the store holds.
+  package struct Attention: Sendable {
+    /// Streams that are open for a device or a sender.
+    package var streams = 0
+    /// One of them has something to do: a read under way, something in flight, or exactly this message.
+    package var isBusy = false
+  }
+
+  /// Whether a stream of the device is open here, and waits for nothing although the store holds this message for it.
+  ///
+  /// Not while loops run on threads of their own.
+  package func attention(to number: MessageNumber, of device: DeviceNumber) -> Attention {
+    var attention = Attention()
+    for worker in context.workers {
+      guard let slot = worker.shard.devices[device] else { continue }
+      attention.streams += 1
+      if slot.behind || slot.reading || slot.inFlight.count > 0 || !slot.held.isEmpty
+        || slot.settling.contains(number)
+      {
+        attention.isBusy = true
+      }
+    }
+    return attention
+  }
+
+  /// The same for an upstream message.
+  package func attention(toUpstream number: MessageNumber, of sender: SenderID) -> Attention {
+    var attention = Attention()
+    for worker in context.workers {
+      guard let desk = worker.shard.desks[sender] else { continue }
+      if desk.board.hasOpenStream { attention.streams += 1 }
+      if desk.records[number] != nil || desk.settling.contains(number) || desk.leasing
+        || (desk.behind && desk.board.hasOpenStream) || !worker.shard.writing.isIdle
+      {
+        attention.isBusy = true
+      }
+    }
+    return attention
+  }
+
+  /// The node advances this fan-out.
+  package func advances(_ job: MessageNumber) -> Bool {
+    context.workers.contains { $0.shard.fanouts.knows(job) }
   }
 
   /// The id that devices see in place of a sender's message id.

@@ -5,7 +5,8 @@ package import Seams
 package enum BusEvent: Sendable, Hashable {
   /// The store holds messages for these devices that their node has not seen.
   case wake([DeviceNumber])
-  /// Another node has claimed the device with this epoch: its stream here is over.
+  /// Another node has claimed the device with this epoch: its stream here is over. `Int64.max` says that a claim may
+  /// have taken place whose epoch nobody knows: ask the store.
   case kick(DeviceNumber, epoch: Int64)
   /// The store holds upstream messages of these senders that no node holds.
   case upstream([SenderID])
@@ -58,7 +59,9 @@ package protocol NodeBus: AnyObject, Sendable {
   /// Sends to one node, or to all others.
   func send(_ event: BusEvent, to node: Int?)
 
-  /// Lets the other nodes have the upstream messages that this one leased, and tells them.
+  /// Lets the other nodes have the upstream messages that this one leased, and tells them once that is durable.
+  ///
+  /// It is tried again until the store has done it: nobody else gets to these messages as long as this node lives.
   func handOver(upstreamOf sender: SenderID)
 
   /// The nodes that share the store, in the order of their numbers.

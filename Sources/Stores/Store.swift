@@ -98,6 +98,11 @@ package protocol DeviceStore: AnyObject, Sendable {
     _ device: DeviceNumber, node: Int, awaySince: WallTime?, now: WallTime,
     _ done: @escaping Completion<StreamGrant>)
 
+  /// The epochs of these devices now: a claim with a lower one is over, whoever was told of it.
+  ///
+  /// Asked where nodes share the store. A device that is not in the answer is one that nothing is known of.
+  func epochs(of devices: [DeviceNumber], _ done: @escaping Completion<[DeviceNumber: Int64]>)
+
   /// Gives the stream up; no effect when the epoch has moved on.
   func release(_ device: DeviceNumber, epoch: Int64, now: WallTime, _ done: @escaping Completion<Void>)
 
@@ -115,6 +120,12 @@ package protocol DeviceStore: AnyObject, Sendable {
   /// Registrations in token order, for administration.
   func registrations(
     sender: SenderID?, after: String?, max: Int, _ done: @escaping Completion<[Registration]>)
+}
+
+extension DeviceStore {
+  package func epochs(of devices: [DeviceNumber], _ done: @escaping Completion<[DeviceNumber: Int64]>) {
+    done(.success([:]))
+  }
 }
 
 package struct RegistrationRequest: Sendable {

@@ -80,6 +80,10 @@ extension DeviceStore {
     try await answer { lookUp(tokens, $0) }
   }
 
+  package func epochs(of devices: [DeviceNumber]) async throws(StoreFault) -> [DeviceNumber: Int64] {
+    try await answer { epochs(of: devices, $0) }
+  }
+
   package func credentials(of deviceID: String) async throws(StoreFault) -> DeviceCredentials? {
     try await answer { credentials(of: deviceID, $0) }
   }

@@ -1,5 +1,13 @@
 /// Seeds that once failed, with what they found.
 enum RegressionSeeds {
+  /// A seed and its nodes, which belong to what it means.
+  struct OfNodes: Sendable {
+    var seed: UInt64
+    var nodes: Int
+  }
+
+  static let ofNodes: [OfNodes] = []
+
   static let all: [UInt64] = [
     // A message that its device had acked came to a second end when a rule of the store met its row.
     10, 36, 62, 85, 135, 218, 239, 294,

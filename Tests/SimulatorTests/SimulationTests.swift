@@ -6,13 +6,26 @@ import Testing
 @Suite struct SimulationTests {
   @Test(arguments: 1...20)
   func theSeedKeepsToTheContract(_ seed: Int) {
-    let outcome = Simulator.run(seed: UInt64(seed))
+    let outcome = Simulator.run(seed: UInt64(seed), nodes: 1)
+    #expect(outcome.failures == [], "\(outcome.summary)")
+  }
+
+  @Test(arguments: 1...8)
+  func theSeedKeepsToTheContractWithThreeNodes(_ seed: Int) {
+    let outcome = Simulator.run(seed: UInt64(seed), nodes: 3)
+    #expect(outcome.failures == [], "\(outcome.summary)")
+    #expect(outcome.nodes == 3)
+  }
+
+  @Test(arguments: RegressionSeeds.ofNodes)
+  func aSeedOfNodesThatOnceFailedKeepsToTheContract(_ seed: RegressionSeeds.OfNodes) {
+    let outcome = Simulator.run(seed: seed.seed, nodes: seed.nodes)
     #expect(outcome.failures == [], "\(outcome.summary)")
   }
 
   @Test(arguments: RegressionSeeds.all)
   func aSeedThatOnceFailedKeepsToTheContract(_ seed: UInt64) {
-    let outcome = Simulator.run(seed: seed)
+    let outcome = Simulator.run(seed: seed, nodes: 1)
     #expect(outcome.failures == [], "\(outcome.summary)")
   }
 
@@ -34,9 +47,10 @@ import Testing
     #expect(outcome.taken == 1)
   }
 
-  @Test func twoProcessesGiveOneHash() throws {
-    let first = try Program.simulate(["--seeds", "3...6", "--json"])
-    let second = try Program.simulate(["--seeds", "3...6", "--json"])
+  @Test(arguments: ["1", "4"])
+  func twoProcessesGiveOneHash(_ nodes: String) throws {
+    let first = try Program.simulate(["--nodes", nodes, "--seeds", "3...6", "--json"])
+    let second = try Program.simulate(["--nodes", nodes, "--seeds", "3...6", "--json"])
     #expect(first.code == 0, "\(first.output)")
     let hashes = [first, second].map { run in
       run.output.split(separator: "\n").compactMap { line in
@@ -59,6 +73,8 @@ import Testing
   @Test func wrongUsageIsSaidSo() throws {
     #expect(try Program.simulate(["--seeds", "9...1"]).code == 2)
     #expect(try Program.simulate(["--canary", "parrot"]).code == 2)
+    #expect(try Program.simulate(["--nodes", "0"]).code == 2)
+    #expect(try Program.simulate(["--nodes", "9"]).code == 2)
     #expect(try Program.simulate(["--help"]).output.contains("examples:"))
   }
 }

@@ -90,6 +90,7 @@ import Testing
     case .groups: _ = try await store.group(key: "")
     case .users: _ = try await store.devices(ofUser: "", sender: SenderID(1))
     case .changeBadge: _ = try? await store.countBadges([], sender: SenderID(1), step: 1)
+    case .handOver: store.handOver(upstreamOf: SenderID(1)) { _ in }
     case .createProject: _ = try? await store.createProject(project)
     case .projects: _ = try await store.projects()
     case .addKey: try? await store.addKey(key)

@@ -39,6 +39,10 @@ extension Shard {
       counters.storeFaults.add(1)
       log.error("The store did not take a topic message; it is refused", ["fault": "\(fault)"])
       fanouts.refused(send)
+      if case .unavailable(outcomeUnknown: true, _) = fault {
+        // It may stand there all the same, and nobody would ever advance it; a job that does not is done at once.
+        fanouts.resume(FanoutDesk.Run(number: send.job.number, sender: send.job.sender))
+      }
       accounts.sender(send.job.sender)?.forget(send.job.key)
       counters.countNack(.serviceUnavailable)
       answer(send, .nack(.serviceUnavailable, "The store cannot be written; retry after a second"))
@@ -85,6 +89,7 @@ extension Shard {
       if case .unavailable(outcomeUnknown: true, _) = fault {
         // Rows may have been written whose devices were not told.
         for shard in 0..<shardCount { send(.perform { $0.rescanDevices() }, to: shard) }
+        bus?.send(.gap, to: nil)
       }
       return
     }

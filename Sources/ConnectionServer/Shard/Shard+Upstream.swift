@@ -189,6 +189,12 @@ extension Shard {
       counters.storeFaults.add(1)
       return
     }
+    if bus != nil, !desk.board.hasOpenStream {
+      // The stream closed meanwhile: what was leased is for any node.
+      desk.behind = true
+      desk.leasedUpTo = nil
+      return leaveToOthers(desk)
+    }
     guard let last = rows.last else {
       // The end of the store: whatever was left out before the pass began has been seen.
       desk.leasedUpTo = nil

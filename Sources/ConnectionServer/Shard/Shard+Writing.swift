@@ -40,6 +40,7 @@ extension Shard {
       writing.putBack(done.batch, now: now)
       for record in done.downstream { giveUp(record, isUnknown) }
       for record in done.upstream { giveUp(record, isUnknown) }
+      if isUnknown { tellOthers(ofDevices: done.downstream) }
     }
   }
 
@@ -74,7 +75,10 @@ extension Shard {
     answerUpstream(record, .nack(.serviceUnavailable, "The store cannot be written"))
     guard let desk = desks[record.row.sender] else { return }
     desk.drop(record)
-    if isUnknown { fellBehind(desk) }
+    if isUnknown {
+      fellBehind(desk)
+      leaveToOthers(desk)
+    }
   }
 
   private func becameDurable(_ record: Downstream, _ verdict: WriteOutcome.Enqueue) {

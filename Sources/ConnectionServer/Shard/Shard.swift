@@ -49,6 +49,8 @@ final class Shard {
 
   // Devices at home here that are connected.
   var devices: [DeviceNumber: DeviceSlot] = [:]
+  /// Devices whose stream was asked of the store and not yet granted; kept where nodes share the store.
+  var claims: [DeviceNumber: PendingClaims] = [:]
   /// As ``DeviceSlot/settling``, of devices that are not connected; gone with the write that removes the rows.
   var settlingOfAbsent: [DeviceNumber: Set<MessageNumber>] = [:]
   // Senders at home here.
@@ -181,6 +183,13 @@ final class Shard {
   }
 }
 
+/// Claims of a device that are with the store.
+struct PendingClaims {
+  var count = 0
+  /// Another node said that it has the device: what is granted below this epoch is over already.
+  var kickedBelow: Int64 = 0
+}
+
 /// Settings of the server's own working, apart from the protocol's ``Limits``.
 struct ShardTuning: Sendable {
   /// How long a message that is with its device waits for the device's ack before it is written.
@@ -219,6 +228,8 @@ struct ShardTuning: Sendable {
   /// Pause before a batch that the store did not take is sent again, and how often.
   var writeRetryPause: Duration = .milliseconds(200)
   var writeTriesMax = 5
+  /// Pause before the store is asked again who has a device.
+  var lookAgainPause: Duration = .seconds(1)
   /// Devices whose backlogs are read in one go.
   var backlogsAtOnce = 200
 }

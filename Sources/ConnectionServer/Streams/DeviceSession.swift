@@ -10,6 +10,16 @@ import Telemetry
 import XMLCore
 import XMPPCore
 
+extension Shard {
+  /// - Returns: The epoch below which a grant is over already.
+  fileprivate func claimAnswered(_ device: DeviceNumber) -> Int64 {
+    guard var claim = claims[device] else { return 0 }
+    claim.count -= 1
+    claims[device] = claim.count > 0 ? claim : nil
+    return claim.kickedBelow
+  }
+}
+
 /// A device's bound stream, on the device's home loop: messages out, their acks in; upstream messages in.
 final class DeviceSession: StreamSession, DeviceStream {
   private unowned let connection: XMPPConnection
@@ -46,11 +56,13 @@ final class DeviceSession: StreamSession, DeviceStream {
     let (post, index, reference) = (context.post, shard.index, reference)
     let awaySince = shard.wall + .seconds(-context.limits.deviceAwaySecondsMax)
     let (store, device, now) = (context.store, device, shard.wall)
+    if shard.bus != nil { shard.claims[device, default: PendingClaims()].count += 1 }
     context.store.claim(device, node: context.node, awaySince: awaySince, now: now) { result in
       post.post(
         .perform { shard in
+          let kickedBelow = shard.claimAnswered(device)
           if let session = shard.deviceStreams[reference.stream] as? DeviceSession {
-            session.claimed(result)
+            session.claimed(result, kickedBelow: kickedBelow)
           } else if case .success(let grant) = result {
             // The stream ended meanwhile, and nobody else will give it up.
             store.release(device, epoch: grant.epoch, now: now) { _ in }
@@ -59,8 +71,11 @@ final class DeviceSession: StreamSession, DeviceStream {
     }
   }
 
-  private func claimed(_ result: Result<StreamGrant, StoreFault>) {
+  private func claimed(_ result: Result<StreamGrant, StoreFault>, kickedBelow: Int64) {
     switch result {
+    case .success(let grant) where grant.epoch < kickedBelow:
+      shard.endedByRule(grant.ended)
+      connection.fail(.conflict, "The device logged in on another stream")
     case .success(let grant):
       if let previous = grant.previousNode, previous != context.node {
         context.bus?.send(.kick(device, epoch: grant.epoch), to: previous)
@@ -68,6 +83,10 @@ final class DeviceSession: StreamSession, DeviceStream {
       shard.endedByRule(grant.ended)
       slot = shard.deviceOpened(device, self, epoch: grant.epoch)
     case .failure(.refused): connection.fail(.notAuthorized, "The device is gone")
+    case .failure(.unavailable(outcomeUnknown: true, _)):
+      // Who had the stream may have lost it to nobody.
+      context.bus?.send(.kick(device, epoch: .max), to: nil)
+      connection.fail(.resourceConstraint, "The store cannot be reached; connect again")
     case .failure: connection.fail(.resourceConstraint, "The store cannot be reached; connect again")
     }
   }
@@ -163,7 +182,38 @@ final class DeviceSession: StreamSession, DeviceStream {
     }
   }
 
-  private func take(_ draft: UpstreamDraft, _ text: UnsafeRawBufferPointer) {
+  /// The registration that a message names may be one that another node made.
+  private func mayBeElsewhere(_ draft: UpstreamDraft, _ text: UnsafeRawBufferPointer) -> Bool {
+    guard context.bus != nil, let token = draft.token?.string(in: text) else { return false }
+    return !registrations.contains { $0.token == token }
+  }
+
+  /// Reads the device's registrations anew, then takes the message.
+  private func takeKnowingAll(_ text: [UInt8]) {
+    upstreamPending += 1
+    let (post, index, reference) = (context.post, shard.index, reference)
+    context.store.credentials(of: deviceID) { result in
+      post.post(
+        .perform { shard in
+          guard let session = shard.deviceStreams[reference.stream] as? DeviceSession else { return }
+          session.upstreamPending -= 1
+          if case .success(let found?) = result { session.registrations = found.registrations }
+          text.withUnsafeBytes { bytes in
+            guard case .upstream(let draft) = shard.scratch.device.read(bytes) else { return }
+            if case .failure = result {
+              let id = Array(draft.messageID.raw(in: bytes))
+              return session.writeAnswer(id, .nack(.serviceUnavailable, "The store cannot be read"))
+            }
+            session.take(draft, bytes, isFresh: true)
+          }
+        }, to: index)
+    }
+  }
+
+  private func take(_ draft: UpstreamDraft, _ text: UnsafeRawBufferPointer, isFresh: Bool = false) {
+    if !isFresh, upstreamPending < context.limits.upstreamPendingPerDeviceMax, mayBeElsewhere(draft, text) {
+      return takeKnowingAll(Array(text))
+    }
     do throws(UpstreamRefusal) {
       guard upstreamPending < context.limits.upstreamPendingPerDeviceMax else {
         throw UpstreamRefusal(

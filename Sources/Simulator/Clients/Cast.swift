@@ -91,6 +91,8 @@ final class SentMessage {
 final class SentUpstream {
   let id: String
   let device: Int
+  /// The registration in whose name it was sent.
+  let token: String
   let ttl: Int?
   let at: Int64
   var end: SentMessage.End?
@@ -99,7 +101,8 @@ final class SentUpstream {
   var shows: [Int: Int] = [:]
   var successCount = 0
 
-  init(id: String, device: Int, ttl: Int?, at: Int64) {
+  init(id: String, device: Int, token: String, ttl: Int?, at: Int64) {
+    self.token = token
     self.id = id
     self.device = device
     self.ttl = ttl

@@ -139,6 +139,10 @@ extension Ledger {
         if range.upperBound >= range.lowerBound + Int64(ttl) * 1_000 { return }
       }
       fail("LOST: upstream \(message.id) was acked and no app server was shown it")
+    case .refused("INVALID_JSON")
+    where run.registration(ofToken: message.token)?.leftAt == nil
+      && run.registration(ofToken: message.token)?.token == message.token:
+      fail("upstream \(message.id) was refused as if its registration were not there")
     case .refused(let code) where message.attempts == 1 && code != "SERVICE_UNAVAILABLE":
       if message.successCount > 0, code != "TTL_EXCEEDED" {
         fail("upstream \(message.id) was refused as \(code) and shown")

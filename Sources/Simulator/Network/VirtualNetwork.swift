@@ -23,6 +23,8 @@ final class VirtualNetwork {
 
   struct Link {
     var owner: Int
+    /// The server that took it.
+    var node: Int
     var client: Endpoint
     var server: Endpoint
   }
@@ -32,7 +34,11 @@ final class VirtualNetwork {
   private var chance: SeededChance
   private var lastNumber = 0
   private(set) var links: [Link] = []
-  var listener: Listener?
+  /// By server.
+  var listeners: [Int: Listener] = [:]
+  /// Servers among which a connection is made to one by chance, whether it is up or not.
+  var nodes = 1
+  private var routing: SeededChance
   /// Machines that reach nobody.
   private var cutOff: Set<Int> = []
   /// When the bytes that are being read could first have been written.
@@ -44,6 +50,7 @@ final class VirtualNetwork {
     self.world = world
     self.profile = profile
     chance = world.chance("network")
+    routing = world.chance("routing")
   }
 
   // MARK: Chance
@@ -78,7 +85,8 @@ final class VirtualNetwork {
     let there = latency()
     world.at(world.now + there) { [self] in
       guard !cutOff.contains(loop.owner) else { return }
-      guard let listener else {
+      let node = nodes > 1 ? routing.below(nodes) : 0
+      guard let listener = listeners[node] else {
         world.at(world.now + there) { attempt.finish(.failure(.refused)) }
         return
       }
@@ -87,7 +95,7 @@ final class VirtualNetwork {
       client.other = server
       server.other = client
       client.slowness = slowReaders[loop.owner]
-      links.append(Link(owner: loop.owner, client: client, server: server))
+      links.append(Link(owner: loop.owner, node: node, client: client, server: server))
       world.note("connects", UInt64(loop.owner), UInt64(client.number))
       listener(server)
       world.at(world.now + there) {
@@ -167,8 +175,8 @@ final class VirtualNetwork {
   }
 
   /// The process of the server was killed: its sockets say so, or its machine vanished without a word.
-  func serverDied(silently: Bool) {
-    for link in links {
+  func serverDied(_ node: Int, silently: Bool) {
+    for link in links where link.node == node {
       if silently {
         link.server.stall(severed: true)
         link.client.stall(severed: true)
@@ -176,8 +184,8 @@ final class VirtualNetwork {
     }
   }
 
-  func closeServerSide() {
-    for link in links where !link.server.isClosed { link.server.close(reset: true) }
+  func closeServerSide(_ node: Int) {
+    for link in links where link.node == node && !link.server.isClosed { link.server.close(reset: true) }
   }
 
   func forgetAll() {
@@ -186,6 +194,6 @@ final class VirtualNetwork {
       link.server.forget()
     }
     links = []
-    listener = nil
+    listeners = [:]
   }
 }

@@ -58,14 +58,24 @@ final class Faults {
     case .drainServer: drain()
     case .stepWall:
       let seconds = chance.time(.milliseconds(1), .seconds(900))
-      run.server.clock.stepWall(by: (chance.percent(50) ? 1 : -1) * seconds.ns / 1_000_000)
+      someServer().clock.stepWall(by: (chance.percent(50) ? 1 : -1) * seconds.ns / 1_000_000)
     case .pauseLoop:
-      guard let loops = run.server.process?.loops else { return }
+      guard let loops = someServer().process?.loops else { return }
       chance.pick(loops).stall(for: chance.time(.milliseconds(5), .seconds(3)))
     case .storeFails, .storeLosesAnswers, .storeSlow: storm(fault)
     case .restartAppServer: chance.pick(run.appServers).restart()
     case .deviceLeaves: leave()
     case .lateSegments: break
+    case .busBreaks: run.cluster?.someMember?.breakOff(for: chance.time(.milliseconds(100), .seconds(12)))
+    case .nodeFreezes: freeze()
+    case .storeAway: takeStoreAway()
+    case .moveDevice:
+      // Its connection ends, and the next one goes to any node.
+      let owner = chance.pick(run.devices).number + 1
+      for link in run.network.links(of: owner) {
+        link.client.breakDown()
+        if chance.percent(50) { link.server.breakDown() }
+      }
     }
     if run.swarm.features.contains(.ghosts), chance.percent(20) {
       chance.pick(run.devices).haunt(for: chance.time(.milliseconds(100), .seconds(20)))
@@ -98,16 +108,41 @@ final class Faults {
     world.after(chance.time(.seconds(1), .seconds(100))) { [self] in run.network.rejoin(owner) }
   }
 
+  private func someServer() -> SimServer {
+    run.servers.count > 1 ? chance.pick(run.servers) : run.server
+  }
+
   private func kill(silently: Bool) {
-    guard run.server.isUp else { return }
-    run.server.kill(silently: silently)
-    world.after(chance.time(.milliseconds(1), .seconds(15))) { [self] in run.server.start() }
+    let server = someServer()
+    guard server.isUp else { return }
+    server.kill(silently: silently)
+    world.after(chance.time(.milliseconds(1), .seconds(15))) { server.start() }
   }
 
   private func drain() {
-    guard run.server.isUp else { return }
+    let server = someServer()
+    guard server.isUp else { return }
     let pause = chance.time(.milliseconds(1), .seconds(10))
-    run.server.drain { [self] in world.after(pause) { [self] in run.server.start() } }
+    server.drain { [self] in world.after(pause) { server.start() } }
+  }
+
+  /// A whole process stands still, longer than its lease now and then, and goes on as if nothing had been.
+  private func freeze() {
+    guard let process = someServer().process else { return }
+    let pause = chance.time(.milliseconds(200), .seconds(15))
+    process.bus?.freeze(for: pause)
+    for loop in process.loops { loop.stall(for: pause) }
+  }
+
+  /// Nobody reaches the database.
+  private func takeStoreAway() {
+    guard let cluster = run.cluster, !cluster.isAway else { return }
+    cluster.setAway(true)
+    for server in run.servers { server.process?.desk.isAway = true }
+    world.after(chance.time(.milliseconds(100), .seconds(12))) { [self] in
+      cluster.setAway(false)
+      for server in run.servers { server.process?.desk.isAway = false }
+    }
   }
 
   private func storm(_ fault: Fault) {
@@ -119,11 +154,17 @@ final class Faults {
       weather.writeMost = chance.time(.milliseconds(100), .seconds(4))
       weather.readMost = chance.time(.milliseconds(50), .seconds(2))
     }
-    run.server.weather = weather
-    run.server.applyWeather()
+    let troubled = run.servers.count > 1 && chance.percent(60) ? [someServer()] : run.servers
+    apply(weather, to: troubled)
     world.after(chance.time(.milliseconds(100), .seconds(10))) { [self] in
-      run.server.weather = run.isUnsafe ? run.swarm.weather : StoreWeather()
-      run.server.applyWeather()
+      apply(run.isUnsafe ? run.swarm.weather : StoreWeather(), to: troubled)
+    }
+  }
+
+  private func apply(_ weather: StoreWeather, to servers: [SimServer]) {
+    for server in servers {
+      server.weather = weather
+      server.applyWeather()
     }
   }
 }

@@ -18,6 +18,11 @@ package struct SeedOutcome: Sendable {
   package var kills: Int
   /// Messages that came to a device again and were hidden.
   package var repeats: Int
+  package var nodes: Int
+  /// Between nodes: those that were sent, those that were lost, and how often a node looked at everything.
+  package var notices: Int
+  package var lostNotices: Int
+  package var gaps: Int
 
   init(_ run: Simulation) {
     seed = run.seed
@@ -31,7 +36,11 @@ package struct SeedOutcome: Sendable {
     upstream = run.ledger.upstream.reduce(0) { $0 + $1.successCount }
     receipts = run.ledger.receiptCount
     faults = run.faultCount
-    kills = run.server.killCount
+    kills = run.servers.reduce(0) { $0 + $1.killCount }
+    nodes = run.servers.count
+    notices = run.cluster?.noticeCount ?? 0
+    lostNotices = run.cluster?.lostNotices ?? 0
+    gaps = run.cluster?.gapCount ?? 0
     repeats = run.devices.reduce(0) { $0 + $1.repeatCount }
     run.world.say("counts", "\(sent) \(acked) \(taken) \(upstream) \(receipts) \(repeats) \(failures.count)")
     hash = run.world.trace.hash
@@ -42,10 +51,12 @@ package struct SeedOutcome: Sendable {
 package enum Simulator {
   /// Runs one seed to its end, on the caller's thread.
   ///
-  /// - Parameter output: Gets a line for everything that happens.
+  /// - Parameters:
+  ///   - nodes: Nodes that share a store, 1 for a server that is alone; nil lets the seed decide.
+  ///   - output: Gets a line for everything that happens.
   package static func run(
-    seed: UInt64, canary: Canary? = nil, output: ((String) -> Void)? = nil
+    seed: UInt64, canary: Canary? = nil, nodes: Int? = nil, output: ((String) -> Void)? = nil
   ) -> SeedOutcome {
-    Simulation(seed: seed, canary: canary, output: output).perform()
+    Simulation(seed: seed, canary: canary, nodes: nodes, output: output).perform()
   }
 }

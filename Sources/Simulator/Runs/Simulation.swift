@@ -12,6 +12,18 @@ package enum Canary: String, CaseIterable, Sendable {
   case deviceForgets = "device-forgets"
   /// The server does not know a repeat of a message.
   case serverForgets = "server-forgets"
+  /// Which node holds a device is read within the transaction that writes its message, instead of after it.
+  case ownerReadBeforeCommit = "owner-read-before-commit"
+  /// Nodes that may have missed notices do not look at everything again.
+  case gapIgnored = "gap-ignored"
+
+  /// It is about nodes that share a store.
+  var needsNodes: Bool {
+    switch self {
+    case .ownerReadBeforeCommit, .gapIgnored: true
+    case .storeForgets, .deviceForgets, .serverForgets: false
+    }
+  }
 }
 
 /// One run of one seed: a server, app servers, devices, a network and their faults, on one clock.
@@ -22,9 +34,15 @@ final class Simulation: @unchecked Sendable {
   let swarm: Swarm
   let world: World
   let network: VirtualNetwork
-  /// What the server's process goes by.
+  /// What the server's process goes by, or all nodes.
   let clock: VirtualTime
-  let server: SimServer
+  /// What nodes share; nil for one server with a store of its own.
+  let cluster: Cluster?
+  let servers: [SimServer]
+  /// The first of them.
+  var server: SimServer { servers[0] }
+  /// What nodes think of the time may differ by so much.
+  var clockErrorMs: Int64 { cluster == nil ? 0 : 10 }
   private(set) var devices: [SimDevice] = []
   private(set) var appServers: [SimAppServer] = []
   private(set) var registrations: [SimRegistration] = []
@@ -40,8 +58,13 @@ final class Simulation: @unchecked Sendable {
   private var chance: SeededChance
   /// Registrations and the like that are under way.
   private var errands = 0
+  private var watch: Watch?
 
-  init(seed: UInt64, canary: Canary? = nil, swarm given: Swarm? = nil, output: ((String) -> Void)? = nil) {
+  /// - Parameter nodes: Nodes that share a store, 1 for a server that is alone; nil lets the seed decide.
+  init(
+    seed: UInt64, canary: Canary? = nil, nodes: Int? = 1, swarm given: Swarm? = nil,
+    output: ((String) -> Void)? = nil
+  ) {
     self.seed = seed
     self.canary = canary
     world = World(seed: seed)
@@ -58,17 +81,28 @@ final class Simulation: @unchecked Sendable {
       swarm.faultEvery = .seconds(1)
       swarm.messages = max(swarm.messages, 150)
     case .storeForgets: if !swarm.faults.contains(.killServer) { swarm.faults.append(.killServer) }
-    case .deviceForgets, nil: break
+    case .deviceForgets, .ownerReadBeforeCommit, .gapIgnored, nil: break
     }
+    var nodeChance = world.chance("nodes")
+    let drawn = nodeChance.percent(55) ? 1 : nodeChance.within(2...5)
+    let count = canary.map { $0.needsNodes ? max(2, nodes ?? drawn) : 1 } ?? nodes ?? drawn
+    swarm.nodes = count
+    if count > 1, given == nil { swarm.drawNodes(&nodeChance, canary) }
     self.swarm = swarm
     chance = world.chance("run")
     network = VirtualNetwork(world, NetworkProfile())
-    server = SimServer(
-      world, network, clock: VirtualTime(world, origin: 1_000_000_000_000), settings: swarm.server,
-      storeLimits: swarm.storeLimits,
-      loops: swarm.loops, log: .off)
-    clock = server.shown
-    server.forgetsOnKill = canary == .storeForgets
+    let cluster = count > 1 ? Cluster(world, limits: swarm.storeLimits, canary: canary) : nil
+    self.cluster = cluster
+    network.nodes = count
+    servers = (0..<count).map { [world, network] index in
+      let machine = VirtualTime(world, origin: 1_000_000_000_000 * Int64(index + 1))
+      if cluster != nil { machine.stepWall(by: Int64(nodeChance.within(-300_000...300_000))) }
+      return SimServer(
+        world, network, clock: machine, settings: swarm.server, storeLimits: swarm.storeLimits,
+        loops: swarm.loops, log: .off, index: index, cluster: cluster)
+    }
+    clock = cluster?.clock ?? servers[0].shown
+    servers[0].forgetsOnKill = canary == .storeForgets
     world.say("swarm", swarm.summary)
   }
 
@@ -97,9 +131,9 @@ final class Simulation: @unchecked Sendable {
   /// Starts the server, registers everybody and starts the clients.
   func setUp(startingDevices: Bool = true) {
     server.saveHashKey((0..<16).map { _ in UInt8(truncatingIfNeeded: chance.next()) })
-    server.start()
-    world.run(until: world.now + 10_000_000_000) { [self] in server.isUp }
-    guard server.isUp else { return ledger.fail("the server did not start") }
+    for server in servers { server.start() }
+    world.run(until: world.now + 10_000_000_000) { [self] in isUp }
+    guard isUp else { return ledger.fail("the server did not start") }
     drawCast()
     Task(executorPreference: world.executor) { [self] in
       do {
@@ -109,10 +143,38 @@ final class Simulation: @unchecked Sendable {
     }
     world.run(until: world.now + 60_000_000_000) { [self] in isReady || !ledger.failures.isEmpty }
     if !isReady, ledger.failures.isEmpty { ledger.fail("setting up did not end") }
-    server.weather = swarm.weather
-    server.applyWeather()
+    setWeather(swarm.weather)
+    if let cluster {
+      let watch = Watch(self, cluster)
+      watch.begin()
+      self.watch = watch
+    }
     network.profile = swarm.profile
     startClients(startingDevices)
+  }
+
+  /// Every node serves.
+  var isUp: Bool { servers.allSatisfy(\.isUp) }
+
+  /// A node that serves, by chance.
+  private var someCore: ServerCore? {
+    let up = servers.filter(\.isUp).compactMap(\.core)
+    return up.count > 1 ? chance.pick(up) : up.first
+  }
+
+  func setWeather(_ weather: StoreWeather) {
+    for server in servers {
+      server.weather = weather
+      server.applyWeather()
+    }
+  }
+
+  /// The store does not work as it should, so that what waits for it may wait.
+  var isStoreTroubled: Bool {
+    cluster?.isAway == true
+      || servers.contains {
+        $0.weather.failing + $0.weather.losingAnswers > 0 || $0.weather.readMost > .seconds(1)
+      }
   }
 
   private func startClients(_ startingDevices: Bool) {
@@ -140,14 +202,15 @@ final class Simulation: @unchecked Sendable {
   private func livenessPhase(_ most: Duration) {
     world.note("heals")
     network.heal()
-    server.weather = StoreWeather()
-    server.applyWeather()
+    setWeather(StoreWeather())
+    cluster?.setAway(false)
+    for server in servers { server.process?.desk.isAway = false }
     for device in devices { device.start() }
     let deadline = world.now + most.ns
     // What a handler could not deal with comes again on another stream.
     if swarm.features.contains(.failingHandlers) { renewStreams() }
     while world.now < deadline {
-      if server.process == nil { server.start() }
+      for server in servers where server.process == nil { server.start() }
       if isSettled { break }
       world.run(until: world.now + 250_000_000)
     }
@@ -166,13 +229,13 @@ final class Simulation: @unchecked Sendable {
   }
 
   var isSettled: Bool {
-    guard server.isUp, errands == 0, let core = server.core else { return false }
+    guard isUp, errands == 0 else { return false }
     guard ledger.sent.allSatisfy({ $0.isOver }), ledger.upstream.allSatisfy({ $0.end != nil }) else {
       return false
     }
     guard devices.allSatisfy({ $0.isConnected && $0.upstreamCount == 0 }) else { return false }
     guard appServers.allSatisfy({ $0.isConnected && $0.messageCount == 0 }) else { return false }
-    return core.census().isQuiet && server.storedCount == 0
+    return servers.allSatisfy { $0.core?.census().isQuiet == true } && server.storedCount == 0
   }
 
   private var unrest: String {
@@ -180,9 +243,10 @@ final class Simulation: @unchecked Sendable {
     let up = ledger.upstream.filter { $0.end == nil }.map(\.id).prefix(5)
     let away = devices.filter { !$0.isConnected }.map(\.number)
     let silent = appServers.filter { !$0.isConnected }.map(\.number)
-    return "server \(server.isUp), errands \(errands), open \(open), upstream \(up), away devices \(away), "
+    return
+      "servers \(servers.map(\.isUp)), errands \(errands), open \(open), upstream \(up), away devices \(away), "
       + "app servers \(silent), stored \(server.storedCount) \(server.stored) \(server.storedUpstream), "
-      + (server.core.map { "\($0.census())" } ?? "no server")
+      + servers.map { $0.core.map { "\($0.census())" } ?? "no server" }.joined(separator: "; ")
   }
 
   /// Clients leave and the server drains: nothing may be left of them.
@@ -192,15 +256,17 @@ final class Simulation: @unchecked Sendable {
     for server in appServers { server.close() }
     world.run(until: world.now + 60_000_000_000) { [self] in
       devices.allSatisfy { $0.isClosed } && appServers.allSatisfy { $0.isClosed }
-        && (server.core?.census().connections ?? 0) == 0
+        && servers.allSatisfy { ($0.core?.census().connections ?? 0) == 0 }
     }
-    if let census = server.core?.census(), census.connections + census.devices + census.senderStreams > 0 {
-      ledger.fail("all clients left and the server holds \(census)")
+    for server in servers {
+      if let census = server.core?.census(), census.connections + census.devices + census.senderStreams > 0 {
+        ledger.fail("all clients left and the server holds \(census)")
+      }
     }
-    var isDrained = false
-    server.drain { isDrained = true }
-    world.run(until: world.now + 60_000_000_000) { isDrained }
-    if !isDrained { ledger.fail("the server did not end its drain") }
+    var drained = 0
+    for server in servers { server.drain { drained += 1 } }
+    world.run(until: world.now + 60_000_000_000) { [servers] in drained == servers.count }
+    if drained < servers.count { ledger.fail("the server did not end its drain") }
     world.run(until: world.now + 200_000_000_000) { [self] in network.links.isEmpty }
     if !network.links.isEmpty { ledger.fail("\(network.links.count) connections outlived both ends") }
   }
@@ -208,7 +274,7 @@ final class Simulation: @unchecked Sendable {
   /// Lets go of everything; the world is over.
   func dispose() {
     for device in devices { device.abort() }
-    server.dispose()
+    for server in servers { server.dispose() }
     network.forgetAll()
     for device in devices { device.loop.die() }
     for server in appServers { server.loop.die() }
@@ -270,8 +336,9 @@ final class Simulation: @unchecked Sendable {
 
   private func registerAll() async throws {
     let cast = registrations
-    guard let core = server.core, let store = server.process?.store else { return }
+    guard let first = server.core, let store = server.process?.store else { return }
     for registration in cast {
+      let core = someCore ?? first
       _ = try await core.register(request(registration, token: registration.token))
     }
     let sender = SenderID(swarm.server.senderID)
@@ -330,7 +397,7 @@ final class Simulation: @unchecked Sendable {
     Task(executorPreference: world.executor) { [self] in
       while true {
         do {
-          if let core = server.core, server.isUp {
+          if let core = someCore {
             try await box.work(core)
             errands -= 1
             return

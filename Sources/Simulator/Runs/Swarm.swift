@@ -14,6 +14,10 @@ enum Feature: Int, CaseIterable {
 enum Fault: Int, CaseIterable {
   case cutLink, halfOpen, oneWay, blackout, killServer, vanishServer, drainServer, stepWall, pauseLoop
   case storeFails, storeLosesAnswers, storeSlow, restartAppServer, deviceLeaves, lateSegments
+  // Of nodes that share a store.
+  case busBreaks, nodeFreezes, storeAway, moveDevice
+
+  static let ofNodes: Set<Fault> = [.busBreaks, .nodeFreezes, .storeAway, .moveDevice]
 }
 
 /// Everything that a seed decides before a run begins.
@@ -21,6 +25,8 @@ enum Fault: Int, CaseIterable {
 /// Each run has some features and faults switched off altogether, so that rare mixtures are not drowned by the
 /// common ones (swarm testing).
 struct Swarm {
+  /// Nodes that share a store; 1 is a server with a store of its own.
+  var nodes = 1
   var loops = 1
   var devices = 1
   var appServers = 1
@@ -53,7 +59,9 @@ struct Swarm {
     for feature in Feature.allCases where chance.percent(45) { features.insert(feature) }
     // One run in eight has no faults: there the strictest rules hold.
     if !chance.percent(12) {
-      for fault in Fault.allCases where chance.percent(35) { faults.append(fault) }
+      for fault in Fault.allCases where !Fault.ofNodes.contains(fault) && chance.percent(35) {
+        faults.append(fault)
+      }
       faultEvery = chance.time(.milliseconds(700), .seconds(25))
     }
     if features.contains(.upstream) { upstreamMessages = chance.within(5...80) }
@@ -61,6 +69,29 @@ struct Swarm {
     drawStore(&chance)
     drawServer(&chance)
     drawClients(&chance)
+  }
+
+  /// What a run of several nodes has beside the rest.
+  mutating func drawNodes(_ chance: inout SeededChance, _ canary: Canary?) {
+    loops = chance.within(1...2)
+    if !faults.isEmpty {
+      for fault in Fault.allCases where Fault.ofNodes.contains(fault) && chance.percent(45) {
+        faults.append(fault)
+      }
+    }
+    switch canary {
+    case .ownerReadBeforeCommit:
+      // Logins that meet writes, and little else that would make nodes look again.
+      faults = [.moveDevice, .cutLink]
+      faultEvery = .milliseconds(300)
+      weather.writeMost = .milliseconds(60)
+      messages = max(messages, 200)
+    case .gapIgnored:
+      faults = [.busBreaks, .killServer]
+      faultEvery = .seconds(2)
+      messages = max(messages, 200)
+    default: break
+    }
   }
 
   private mutating func drawNetwork(_ chance: inout SeededChance) {
@@ -112,6 +143,8 @@ struct Swarm {
 
   /// The server is the same process from the beginning to the end, with a store and a clock that work.
   var isStrict: Bool {
+    // Steps and counts are spread over nodes, and a repeat may come to another one.
+    guard nodes == 1 else { return false }
     let unsettling: Set<Fault> = [
       .killServer, .vanishServer, .drainServer, .stepWall, .storeFails, .storeLosesAnswers,
     ]
@@ -122,7 +155,8 @@ struct Swarm {
     let names = features.sorted { $0.rawValue < $1.rawValue }.map { "\($0)" }.joined(separator: ",")
     let wrongs = faults.map { "\($0)" }.joined(separator: ",")
     return
-      "\(loops) loops, \(devices) devices, \(appServers) app servers, \(messages)+\(upstreamMessages) messages in "
+      (nodes > 1 ? "\(nodes) nodes, " : "")
+      + "\(loops) loops, \(devices) devices, \(appServers) app servers, \(messages)+\(upstreamMessages) messages in "
       + "\(safety); features [\(names)]; faults [\(wrongs)] every \(faultEvery)"
   }
 }

@@ -140,7 +140,8 @@ final class Workload {
     var ttl: Int?
     if run.swarm.features.contains(.nowOrNever), chance.percent(15) { ttl = 0 }
     if run.swarm.features.contains(.shortLife), chance.percent(20) { ttl = chance.within(1...30) }
-    let sent = SentUpstream(id: "u-\(number)", device: registration.device, ttl: ttl, at: run.world.now)
+    let sent = SentUpstream(
+      id: "u-\(number)", device: registration.device, token: registration.token, ttl: ttl, at: run.world.now)
     run.ledger.add(sent)
     let padding = run.swarm.features.contains(.bigBodies) && chance.percent(30) ? chance.within(1...3_500) : 0
     run.devices[registration.device].send(sent, token: registration.token, padding: padding)

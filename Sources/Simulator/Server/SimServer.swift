@@ -16,11 +16,14 @@ final class SimServer: @unchecked Sendable {
     let loops: [VirtualLoop]
     let desk: StoreDesk
     let store: MemoryStore
+    /// The way to the other nodes, where there are any.
+    let bus: SimBus?
     var core: ServerCore?
     var keeping: Task<Void, Never>?
     var isDraining = false
 
-    init(number: Int, loops: [VirtualLoop], desk: StoreDesk, store: MemoryStore) {
+    init(number: Int, loops: [VirtualLoop], desk: StoreDesk, store: MemoryStore, bus: SimBus?) {
+      self.bus = bus
       self.number = number
       self.loops = loops
       self.desk = desk
@@ -39,8 +42,13 @@ final class SimServer: @unchecked Sendable {
     var ends: Int { delivered + expired + collapsed + dropped }
   }
 
-  /// The owner number of the server's machine on the network.
+  /// The owner number of the servers' machines on the network.
   static let owner = 0
+
+  /// Among the nodes, from 0.
+  let index: Int
+  /// What it shares with the other nodes; nil for a store of its own.
+  private let cluster: Cluster?
 
   let world: World
   let network: VirtualNetwork
@@ -68,8 +76,10 @@ final class SimServer: @unchecked Sendable {
 
   init(
     _ world: World, _ network: VirtualNetwork, clock: VirtualTime, settings: ServerCore.Settings,
-    storeLimits: StoreLimits, loops: Int, log: Log
+    storeLimits: StoreLimits, loops: Int, log: Log, index: Int = 0, cluster: Cluster? = nil
   ) {
+    self.index = index
+    self.cluster = cluster
     self.world = world
     self.network = network
     self.clock = clock
@@ -77,8 +87,8 @@ final class SimServer: @unchecked Sendable {
     self.settings = settings
     loopCount = loops
     self.log = log
-    chance = world.chance("server")
-    kept = MemoryStore(limits: storeLimits)
+    chance = world.chance("server", index)
+    kept = cluster?.store ?? MemoryStore(limits: storeLimits)
   }
 
   var isUp: Bool { process?.core != nil && process?.isDraining == false }
@@ -87,29 +97,55 @@ final class SimServer: @unchecked Sendable {
   /// Starts a process over what the last one left.
   func start() {
     guard process == nil else { return }
+    if cluster?.isAway == true {
+      // No database, no node: a supervisor tries again.
+      return world.after(.seconds(1)) { [self] in start() }
+    }
     processCount += 1
     let number = processCount
-    world.note("server starts", UInt64(number))
-    shown.stepWall(by: clock.stepMs - shown.stepMs)
-    let time = SteadyTime(clock)
-    let desk = StoreDesk(world, weather, index: number)
-    let store = kept.restarted(
-      arrive: { desk.arrive($0, $1) }, deliver: { desk.deliver($0) })
+    world.note("server starts", UInt64(number), UInt64(index))
+    let bus = cluster?.join(name: "node-\(index)", machine: clock)
+    let time: SteadyTime
+    if let bus {
+      time = SteadyTime(clock).restarted(ahead: bus.clockAhead)
+    } else {
+      shown.stepWall(by: clock.stepMs - shown.stepMs)
+      time = SteadyTime(clock)
+    }
+    let desk = StoreDesk(world, weather, index: index * 1_000 + number, hasLanes: bus != nil)
+    let store = open(desk, bus)
     store.setBeforeWrite { desk.fate($0) }
     store.setBeforeRead { desk.fate($0) }
+    let name = bus == nil ? "s\(number)" : "n\(index).s\(number)"
     let loops = (0..<loopCount).map {
-      VirtualLoop("s\(number).\($0)", world, network, time: time, owner: Self.owner)
+      VirtualLoop("\(name).\($0)", world, network, time: time, owner: Self.owner)
     }
-    let process = Process(number: number, loops: loops, desk: desk, store: store)
+    let process = Process(number: number, loops: loops, desk: desk, store: store, bus: bus)
     self.process = process
     Task(executorPreference: world.executor) { [self] in
       do {
-        let core = try await ServerCore.start(settings, store: store, time: time, log: log, loops: loops)
+        let core = try await ServerCore.start(
+          settings, store: store, time: time, log: log, loops: loops, bus: bus, executor: world.executor)
         serve(process, core)
       } catch {
         startFailed(process)
       }
     }
+  }
+
+  private func open(_ desk: StoreDesk, _ bus: SimBus?) -> MemoryStore {
+    guard let cluster, let bus else {
+      return kept.restarted(arrive: { desk.arrive($0, $1) }, deliver: { desk.deliver($0) })
+    }
+    desk.isAway = cluster.isAway
+    if cluster.canary == .ownerReadBeforeCommit {
+      desk.inTransaction = { bus.ownersInTransaction[$0] = cluster.store.view().owners }
+    }
+    let store = cluster.store.joined(
+      as: bus.identity, arrive: { desk.arrive($0, $1) }, deliver: { desk.deliver($0) },
+      wrote: { cluster.tellOwners(of: $0, by: bus, desk) })
+    bus.store = store
+    return store
   }
 
   private func serve(_ process: Process, _ core: ServerCore) {
@@ -118,7 +154,7 @@ final class SimServer: @unchecked Sendable {
     process.core = core
     let pause = houseEvery
     process.keeping = Task(executorPreference: world.executor) { await core.keepHouse(every: pause) }
-    network.listener = { [self] endpoint in accept(endpoint, process, core) }
+    network.listeners[index] = { [self] endpoint in accept(endpoint, process, core) }
     started?()
   }
 
@@ -150,17 +186,23 @@ final class SimServer: @unchecked Sendable {
 
   private func end(_ process: Process, silently: Bool) {
     count(process)
-    network.listener = nil
-    network.serverDied(silently: silently)
-    if forgetsOnKill, let old { kept = old } else { kept = process.store.snapshot() }
-    // From here on the store of the dead process takes nothing.
-    _ = process.store.restarted()
+    network.listeners[index] = nil
+    network.serverDied(index, silently: silently)
+    if let bus = process.bus {
+      process.desk.carryOutSome()
+      process.store.close {}
+      bus.close()
+    } else {
+      if forgetsOnKill, let old { kept = old } else { kept = process.store.snapshot() }
+      // From here on the store of the dead process takes nothing.
+      _ = process.store.restarted()
+    }
     self.process = nil
     process.keeping?.cancel()
     for loop in process.loops { loop.die() }
     process.desk.close()
     // The system closes what a process leaves open.
-    network.closeServerSide()
+    network.closeServerSide(index)
     world.executor.drain()
   }
 
@@ -170,7 +212,7 @@ final class SimServer: @unchecked Sendable {
     process.isDraining = true
     drainCount += 1
     world.note("server drains", UInt64(process.number))
-    network.listener = nil
+    network.listeners[index] = nil
     process.keeping?.cancel()
     let done = Handover(done)
     Task(executorPreference: world.executor) { [self] in
@@ -180,7 +222,7 @@ final class SimServer: @unchecked Sendable {
         guard self.process === process else { return }
         world.note("server drained", UInt64(process.number))
         count(process)
-        kept = process.store.restarted()
+        if let bus = process.bus { bus.close() } else { kept = process.store.restarted() }
         process.desk.close()
         self.process = nil
         done.value()
@@ -235,11 +277,14 @@ extension SimServer {
 
   func applyWeather() { process?.desk.weather = weather }
 
+  /// The store that the last process left, or that all nodes share.
+  private var present: MemoryStore? { cluster?.store ?? process?.store }
+
   /// Rows of messages, both ways, that the store holds now.
   var storedCount: Int {
-    guard let process else { return 0 }
+    guard let present else { return 0 }
     let found = Guarded(0)
-    process.store.snapshot().counts { result in
+    present.snapshot().counts { result in
       if case .success(let counts) = result {
         let sum = (counts[StoreTable.messages.rawValue] ?? 0) + (counts[StoreTable.upstream.rawValue] ?? 0)
         found.withLock { $0 = sum }
@@ -250,10 +295,10 @@ extension SimServer {
 
   /// The downstream rows that the store holds now, for people.
   var stored: String {
-    guard let process else { return "" }
+    guard let present else { return "" }
     let found = Guarded("")
     for device in 1...Int64(32) {
-      process.store.snapshot().backlog(of: DeviceNumber(device), after: nil, max: 5, now: WallTime(ms: 0)) {
+      present.snapshot().backlog(of: DeviceNumber(device), after: nil, max: 5, now: WallTime(ms: 0)) {
         result in
         guard case .success(let page) = result, !page.messages.isEmpty else { return }
         let rows = page.messages.map {
@@ -267,9 +312,9 @@ extension SimServer {
 
   /// The upstream rows, the same way.
   var storedUpstream: String {
-    guard let process else { return "" }
+    guard let present else { return "" }
     let found = Guarded("")
-    process.store.snapshot().lease(
+    present.snapshot().lease(
       for: SenderID(settings.senderID), after: nil, max: 5, node: 0, until: WallTime(ms: 0),
       now: WallTime(ms: 0)
     ) { result in

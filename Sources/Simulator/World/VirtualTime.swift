@@ -71,6 +71,9 @@ final class VirtualTime: TimeSource, @unchecked Sendable {
   private final class Sleeper: @unchecked Sendable {
     var continuation: CheckedContinuation<Void, any Error>?
 
+    /// The world ended before the sleep.
+    deinit { end(throwing: CancellationError()) }
+
     func end(throwing error: (any Error)?) {
       guard let continuation else { return }
       self.continuation = nil

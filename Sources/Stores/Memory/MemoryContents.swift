@@ -17,6 +17,8 @@ struct MemoryContents: Sendable {
   struct Lease: Sendable {
     var node: Int
     var until: WallTime
+    /// The incarnation that it ends with, where nodes share the store.
+    var by: Int64?
   }
 
   struct Upstream: Sendable {
@@ -47,6 +49,16 @@ struct MemoryContents: Sendable {
   var fanouts: [MessageNumber: Fanout] = [:]
   var groups: [String: Group] = [:]
   var badges: [UserPlace: Int64] = [:]
+
+  // Where nodes share the store:
+  var nodes: [Int: NodeRow] = [:]
+  var lastIncarnation: Int64 = 0
+  /// The store's own clock, by which the leases of nodes run out.
+  var clock: (@Sendable () -> WallTime)?
+  /// Who asks.
+  var caller: MemoryNode?
+  /// Devices that the call wrote messages for.
+  var written: Set<DeviceNumber> = []
 
   init(limits: StoreLimits) { self.limits = limits }
 
@@ -82,6 +94,7 @@ struct MemoryContents: Sendable {
     _ row: StoredMessage, now: WallTime, ended: inout [WriteOutcome.Ended]
   ) -> WriteOutcome.Enqueue {
     guard let device = devices[row.device] else { return .unknownDevice }
+    if let caller { return enqueue(row, for: device, by: caller, now: now, ended: &ended) }
     var overflowed = 0
     // The trigger looks at the row as it came; what is kept is live only while somebody holds the stream.
     let outcome = shelves[row.device, default: MemoryShelf()].enqueue(
@@ -96,7 +109,9 @@ struct MemoryContents: Sendable {
     guard !rows.contains(where: { $0.row.number == row.number }) else { return }
     upstream[row.sender] = nil
     let place = rows.firstIndex { $0.row.number > row.number } ?? rows.count
-    rows.insert(Upstream(row: row, lease: nil), at: place)
+    let lease =
+      row.isHeld ? caller.map { Lease(node: $0.number, until: row.expires, by: $0.incarnation) } : nil
+    rows.insert(Upstream(row: row, lease: lease), at: place)
     upstream[row.sender] = rows
   }
 
@@ -117,8 +132,10 @@ struct MemoryContents: Sendable {
       let entry = rows[index]
       if let after, entry.row.number <= after { continue }
       if entry.row.expires <= now { continue }
-      if let lease = entry.lease, lease.node != node, lease.until > now { continue }
-      rows[index].lease = Lease(node: node, until: until)
+      if let lease = entry.lease, lease.node != node, lease.until > now, lease.by.map(lives) ?? true {
+        continue
+      }
+      rows[index].lease = Lease(node: node, until: until, by: caller?.incarnation)
       page.append(entry.row)
     }
     upstream[sender] = rows

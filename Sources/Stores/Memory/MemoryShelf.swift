@@ -8,6 +8,25 @@ struct MemoryShelf: Sendable {
   /// Non-collapsible rows.
   private(set) var looseCount = 0
 
+  /// Where nodes share the store: the incarnation that has each live row, and those that live.
+  ///
+  /// A row of another one is no longer live.
+  private var holders: [MessageNumber: Int64] = [:]
+  var living: Set<Int64>?
+
+  private func isLive(_ row: StoredMessage) -> Bool {
+    guard row.live, let living, let holder = holders[row.number] else { return row.live }
+    return living.contains(holder)
+  }
+
+  /// A row that was just stored is with the stream of this incarnation, or with none.
+  mutating func setHolder(_ holder: Int64?, of number: MessageNumber) {
+    let place = insertionIndex(of: number)
+    guard place < rows.count, rows[place].number == number else { return }
+    rows[place].live = holder != nil
+    holders[number] = holder
+  }
+
   var isEmpty: Bool { rows.isEmpty }
 
   /// Puts one row in by the rules of ``StoreLimits``.
@@ -42,10 +61,10 @@ struct MemoryShelf: Sendable {
     overflowed: inout Int
   ) -> WriteOutcome.Enqueue {
     if !row.live, looseCount >= limits.storedPerDeviceMax {
-      remove(endingAs: .expired, &ended) { $0.collapse == nil && !$0.live && $0.expires <= now }
+      remove(endingAs: .expired, &ended) { [self] in $0.collapse == nil && !isLive($0) && $0.expires <= now }
       if looseCount >= limits.storedPerDeviceMax {
         let before = ended.count
-        remove(endingAs: .droppedOverflow, &ended) { $0.collapse == nil && !$0.live }
+        remove(endingAs: .droppedOverflow, &ended) { [self] in $0.collapse == nil && !isLive($0) }
         ended.append(row.ended(as: .droppedOverflow))
         overflowed += ended.count - before
         return .overflowed
@@ -77,6 +96,7 @@ struct MemoryShelf: Sendable {
     let place = insertionIndex(of: number)
     guard place < rows.count, rows[place].number == number else { return nil }
     let row = rows.remove(at: place)
+    holders[number] = nil
     if row.collapse == nil { looseCount -= 1 }
     return row
   }
@@ -110,5 +130,6 @@ struct MemoryShelf: Sendable {
   /// The stream that the live rows were handed to is gone.
   mutating func streamEnded() {
     for index in rows.indices where rows[index].live { rows[index].live = false }
+    holders = [:]
   }
 }

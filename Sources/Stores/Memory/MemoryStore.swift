@@ -16,6 +16,7 @@ package final class MemoryStore: Store {
     case touch, sweepIdle
     case changeSubscriptions, topics, beginFanout, advanceFanouts, fanouts, pruneFanouts
     case changeGroup, groups, users, changeBadge
+    case handOver
     case createProject, projects, addKey, keys, revokeKey, setting, saveSetting, counts
 
     /// The call may change what is stored.
@@ -24,7 +25,7 @@ package final class MemoryStore: Store {
       case .write, .lease, .sweep, .pruneJournal, .register, .unregister, .claim, .release, .touch,
         .sweepIdle, .createProject,
         .addKey, .revokeKey, .saveSetting, .changeSubscriptions, .beginFanout, .advanceFanouts, .pruneFanouts,
-        .changeGroup, .changeBadge:
+        .changeGroup, .changeBadge, .handOver:
         true
       case .backlog, .sendersWithUpstream, .journal, .find, .lookUp, .credentials, .registrations,
         .projects, .keys, .setting, .counts, .topics, .fanouts, .groups, .users:
@@ -32,6 +33,9 @@ package final class MemoryStore: Store {
       }
     }
   }
+
+  /// Told of devices, see ``joined(as:arrive:deliver:wrote:)``.
+  package typealias Wrote = @Sendable ([DeviceNumber]) -> Void
 
   /// What befalls a call.
   package enum Fate: Sendable {
@@ -51,49 +55,64 @@ package final class MemoryStore: Store {
   package typealias Arrive = @Sendable (Call, _ work: @escaping @Sendable () -> Void) -> Void
 
   private struct State {
-    var contents: MemoryContents
     var beforeWrite: (@Sendable (Call) -> Fate)?
     var beforeRead: (@Sendable (Call) -> Fate)?
     var closed = false
   }
 
+  /// The tables; those of several stores when nodes share them.
+  let tables: MemoryTables
+  /// Taken inside the lock of `tables`, when both are.
   private let state: Mutex<State>
   private let deliver: Deliver
   private let arrive: Arrive?
+  /// Who asks, where nodes share the tables.
+  let node: MemoryNode?
+  /// Told of the devices that a call wrote messages for, once it is done.
+  private let wrote: Wrote?
 
   /// - Parameter beforeWrite: Asked before each call that may change something, outside the store's lock.
   package init(
     limits: StoreLimits = StoreLimits(), arrive: Arrive? = nil, deliver: @escaping Deliver = { $0() },
     beforeWrite: (@Sendable (Call) -> Fate)? = nil
   ) {
-    state = Mutex(State(contents: MemoryContents(limits: limits), beforeWrite: beforeWrite))
+    tables = MemoryTables(MemoryContents(limits: limits))
+    state = Mutex(State(beforeWrite: beforeWrite))
     self.arrive = arrive
     self.deliver = deliver
+    node = nil
+    wrote = nil
   }
 
-  private init(contents: MemoryContents, arrive: Arrive?, deliver: @escaping Deliver) {
-    state = Mutex(State(contents: contents))
+  init(
+    _ tables: MemoryTables, arrive: Arrive?, deliver: @escaping Deliver, node: MemoryNode? = nil,
+    wrote: Wrote? = nil
+  ) {
+    self.tables = tables
+    state = Mutex(State())
     self.arrive = arrive
     self.deliver = deliver
+    self.node = node
+    self.wrote = wrote
   }
 
   /// A store as a new process would find it after this one was killed now.
   ///
   /// This one is closed; the fault hook is not taken over.
   package func restarted(arrive: Arrive? = nil, deliver: @escaping Deliver = { $0() }) -> MemoryStore {
-    var contents = state.withLock { state in
-      state.closed = true
-      return state.contents
+    var contents = tables.contents.withLock { contents in
+      state.withLock { $0.closed = true }
+      return contents
     }
     contents.restart()
-    return MemoryStore(contents: contents, arrive: arrive, deliver: deliver)
+    return MemoryStore(MemoryTables(contents), arrive: arrive, deliver: deliver)
   }
 
   /// What a new process would find if this one were killed now; this store goes on.
   package func snapshot(arrive: Arrive? = nil, deliver: @escaping Deliver = { $0() }) -> MemoryStore {
-    var contents = state.withLock { $0.contents }
+    var contents = tables.contents.withLock { $0 }
     contents.restart()
-    return MemoryStore(contents: contents, arrive: arrive, deliver: deliver)
+    return MemoryStore(MemoryTables(contents), arrive: arrive, deliver: deliver)
   }
 
   /// Puts another fault hook in place; nil for none.
@@ -126,12 +145,21 @@ package final class MemoryStore: Store {
       return
     }
     let closed = StoreFault.unavailable(outcomeUnknown: false, detail: "the store is closed")
-    var result = state.withLock { state in
-      state.closed ? .failure(closed) : work(&state.contents)
+    let (found, written) = tables.contents.withLock {
+      contents -> (Result<Value, StoreFault>, [DeviceNumber]) in
+      guard !state.withLock({ $0.closed }) else { return (.failure(closed), []) }
+      guard let node else { return (work(&contents), []) }
+      contents.caller = node
+      let result = work(&contents)
+      contents.caller = nil
+      return (result, contents.takeWritten())
     }
-    if case .losesAnswer(let fault) = fate { result = .failure(fault) }
-    let answer = result
-    deliver { done(answer) }
+    var answer = found
+    if case .losesAnswer(let fault) = fate { answer = .failure(fault) }
+    let told = answer
+    deliver { done(told) }
+    // A lost answer is a lost connection, and nobody is asked over that.
+    if !written.isEmpty, case .goesWell = fate { wrote?(written) }
   }
 
   package func close(_ done: @escaping @Sendable () -> Void) {
@@ -227,6 +255,14 @@ extension MemoryStore {
     _ device: DeviceNumber, epoch: Int64, now: WallTime, _ done: @escaping Completion<Void>
   ) {
     run(.release, done) { .success($0.release(device, epoch: epoch, now: now)) }
+  }
+
+  package func epochs(of devices: [DeviceNumber], _ done: @escaping Completion<[DeviceNumber: Int64]>) {
+    run(.credentials, done) { contents in
+      var epochs: [DeviceNumber: Int64] = [:]
+      for device in devices { epochs[device] = contents.devices[device]?.epoch }
+      return .success(epochs)
+    }
   }
 
   package func registrations(

@@ -213,6 +213,16 @@ extension SplitStore {
     }
   }
 
+  package func epochs(of devices: [DeviceNumber], _ done: @escaping Completion<[DeviceNumber: Int64]>) {
+    let groups = Dictionary(grouping: devices) { place(of: $0) }.sorted { $0.key < $1.key }
+    let gathered = Gathered<[DeviceNumber: Int64]>(groups.count) { result in
+      done(result.map { $0.reduce(into: [:]) { all, part in all.merge(part) { first, _ in first } } })
+    }
+    for (index, group) in groups.enumerated() {
+      parts[group.key].epochs(of: group.value) { gathered.take($0, at: index) }
+    }
+  }
+
   package func sweepIdle(
     seenBefore: WallTime, budget: Int, now: WallTime, _ done: @escaping Completion<IdleSweep>
   ) {
