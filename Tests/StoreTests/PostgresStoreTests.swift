@@ -236,6 +236,22 @@ import Testing
     await second.close()
   }
 
+  @Test func theEpochOfADeviceIsThatOfItsLastClaim() async throws {
+    let schema = try await PostgresServer.shared().schema()
+    let (here, there) = (try store(schema.url, node: "a"), try store(schema.url, node: "b"))
+    var stage = stage(here)
+    let (device, other) = (try await stage.device(), try await stage.device())
+    let first = try await here.claim(device, node: here.bus.node, now: Self.now)
+    let second = try await there.claim(device, node: there.bus.node, now: Self.now)
+    #expect(second.epoch > first.epoch)
+    let unknown = DeviceNumber(device.value + 1_000_000)
+    let epochs = try await here.epochs(of: [device, other, unknown])
+    #expect(epochs[device] == second.epoch)
+    #expect(epochs.keys.sorted() == [device, other].sorted())
+    await here.close()
+    await there.close()
+  }
+
   @Test func aBusThatLostItsConnectionSaysSo() async throws {
     let schema = try await PostgresServer.shared().schema()
     let store = try store(schema.url)

@@ -247,6 +247,14 @@ extension PostgresStore {
     }
   }
 
+  package func epochs(of devices: [DeviceNumber], _ done: @escaping Completion<[DeviceNumber: Int64]>) {
+    var parameters = Parameters()
+    parameters.ints(devices) { $0.value }
+    query(reads, .epochs, parameters, done) { rows throws(PostgresFailure) in
+      (0..<rows.count).reduce(into: [:]) { $0[DeviceNumber(rows.int($1, 0))] = rows.int($1, 1) }
+    }
+  }
+
   package func release(
     _ device: DeviceNumber, epoch: Int64, now: WallTime, _ done: @escaping Completion<Void>
   ) {

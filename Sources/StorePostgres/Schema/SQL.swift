@@ -7,7 +7,7 @@ enum SQL: String, CaseIterable, Sendable {
   // Devices
   case deviceByID, insertDevice, seeDevice, insertRegistration, makeAlias, moveAliases
   case lookUp, registrationForUpdate, deviceRegistrations, unregister, takeOfApp
-  case claim, release, registrationPage, dropAway, touch, idleDevices, idleTokens
+  case claim, epochs, release, registrationPage, dropAway, touch, idleDevices, idleTokens
   // Topics
   case activeForUpdate, active, topicID, insertTopic, join, leave, topicCount
   case moveSubscriptions, leaveTopics, topicsOf, topicPage, subscriberPage
@@ -99,7 +99,7 @@ extension SQL {
     .insertKey, .revokeKey, .saveSetting, .idleDevices, .idleTokens,
   ]
   static let ofReads: [SQL] = [
-    .backlog, .backlogs, .overflowed, .overflows, .lookUp, .deviceByID, .deviceRegistrations, .projects,
+    .backlog, .backlogs, .overflowed, .overflows, .epochs, .lookUp, .deviceByID, .deviceRegistrations, .projects,
     .keys, .setting,
     .userRegistrations, .badge,
   ]
@@ -283,6 +283,7 @@ extension SQL {
       SELECT r.token FROM device d JOIN registration r ON r.device = d.number
       WHERE d.number = $1 AND d.seen < $2 AND r.state = 0 ORDER BY r.token
       """
+    case .epochs: "SELECT number, epoch FROM device WHERE number = ANY ($1::int8[])"
     case .release:
       "UPDATE device SET node = NULL, seen = $3 WHERE number = $1 AND epoch = $2 AND node IS NOT NULL"
     case .registrationPage:
