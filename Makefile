@@ -5,6 +5,7 @@ OUT    ?= ./certs
 SECONDS_PER_FUZZ ?= 20
 FILTER ?=
 RUNS   ?= 20
+KINDS  ?= node,primary,both
 MESSAGES ?= 1000000
 PEERS  ?=
 MINUTES ?= 60
@@ -16,10 +17,10 @@ CANARIES := store-forgets device-forgets server-forgets
 export NO_COLOR := $(if $(CI),1,$(NO_COLOR))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-rest fmt lint tidy demo bench durability bulk-kills bench-peers soak many-devices bench-flat storm simulate canaries certs docs fuzz tsan asan release clean
+.PHONY: help run test check check-rest fmt lint tidy demo bench durability bulk-kills bench-peers soak many-devices bench-flat storm cluster bench-cluster durability-cluster migrate-million simulate canaries certs docs fuzz tsan asan release clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Build the server and run it on ./weir-data (DATA=DIR)
 	@dev/deps.sh run
@@ -90,6 +91,29 @@ durability: ## Kill the server with SIGKILL at random points under load and comp
 	swift build -c release --product weir
 	swift build -c release --product kill-run
 	.build/release/kill-run --runs $(RUNS)
+
+durability-cluster: ## The same with three nodes on three databases: a node, the primary, or both are killed (RUNS=20, KINDS=node,primary,both)
+	@dev/deps.sh test
+	swift build -c release --product weir
+	swift build -c release --product kill-run
+	.build/release/kill-run --cluster --kinds $(KINDS) --runs $(RUNS)
+
+migrate-million: ## Move a store of a million messages from SQLite to PostgreSQL, with a ledger of both ends (MESSAGES=1000000)
+	@dev/deps.sh test
+	swift build -c release --product weir
+	swift build -c release --product kill-run
+	.build/release/kill-run --migrate $(MESSAGES) --devices 1000
+
+bench-cluster: ## Measure nodes on three databases beside SQLite (BENCH='--smoke' for one short round)
+	@dev/deps.sh test
+	swift build -c release --product weir
+	swift build -c release --product cluster-bench
+	.build/release/cluster-bench $(BENCH)
+
+cluster: ## Run three databases and three nodes on loopback until Ctrl-C
+	@dev/deps.sh test
+	swift build -c release --product weir
+	dev/cluster-demo.sh .build/release/weir $(or $(TMPDIR),/tmp)/weir-cluster
 
 bulk-kills: ## Send a million messages by weir bulk while server and sender are killed (MESSAGES=1000000)
 	@dev/deps.sh run

@@ -42,6 +42,7 @@ let consoleFiles = [
   "format.js",
   "lists.js",
   "messages.js",
+  "nodes.js",
   "overview.js",
   "payload.js",
   "phone.js",
@@ -74,6 +75,7 @@ let package = Package(
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
     .systemLibrary(name: "CZ", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+    .systemLibrary(name: "CPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
     .systemLibrary(name: "CDBus", pkgConfig: "dbus-1", providers: [.apt(["libdbus-1-dev"])]),
     .systemLibrary(name: "CLinux"),
 
@@ -113,6 +115,8 @@ let package = Package(
     library(
       "StoreSQLite", ["Stores", "PushModel", "Bytes", "Seams", "Telemetry", "CSQLite", "CLinux"]),
     library(
+      "StorePostgres", ["Stores", "PushModel", "Bytes", "Seams", "CPQ", "CLinux"]),
+    library(
       "Connections",
       [
         "EventLoops", "Telemetry", "TLSCore", "HTTPCore", "WebSocketCore", "XMPPCore", "XMLCore",
@@ -123,7 +127,8 @@ let package = Package(
     library(
       "ConnectionServer",
       [
-        "Connections", "StoreSQLite", "Stores", "EventLoops", "Telemetry", "TLSCore", "HTTPCore",
+        "Connections", "StorePostgres", "StoreSQLite", "Stores", "EventLoops", "Telemetry", "TLSCore",
+        "HTTPCore",
         "WebSocketCore", "WebAssets", "XMPPCore", "XMLCore", "PushXMPP", "PushHTTP", "PushModel",
         "DeliveryCore",
         "JSONCore", "Bytes",
@@ -173,11 +178,23 @@ let package = Package(
         "StoreSQLite", "Stores", "TLSCore", "Telemetry", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Stream"),
     program(
+      "store-bench",
+      [
+        "StoreConformance", "StorePostgres", "StoreSQLite", "Stores", "PushModel", "Bytes", "Seams", "CLinux",
+      ], path: "Benchmarks/Store"),
+    program(
       "device-memory",
       [
         "Connections", "DeliveryCore", "DeviceRuntime", "EventLoops", "PushModel", "TLSCore", "Bytes",
         "CLinux",
       ], path: "Benchmarks/Device"),
+    program(
+      "cluster-bench",
+      [
+        "TestKit", "LoadGenerator", "DeviceRuntime", "Connections", "EventLoops", "TLSCore", "Telemetry",
+        "Seams",
+        "CLinux",
+      ], path: "Benchmarks/Cluster"),
     program(
       "peer-bench",
       [
@@ -234,8 +251,9 @@ let package = Package(
     tests(
       "StoreTests",
       [
-        "StoreConformance", "StoreSQLite", "Stores", "PushModel", "Bytes", "Seams", "CSQLite",
-        "CFaultVFS", "store-crasher",
+        "StoreConformance", "StorePostgres", "StoreSQLite", "Stores", "TestKit", "PushModel", "Bytes",
+        "Seams",
+        "CSQLite", "CFaultVFS", "store-crasher",
       ]),
     tests("TelemetryTests", ["Telemetry", "Bytes", "Seams"]),
     tests("EventLoopsTests", ["EventLoops", "Telemetry", "Bytes", "Seams", "CLinux"]),

@@ -51,7 +51,7 @@ struct BulkJob {
     var credentials: [Device.Credentials] = []
     for _ in 0..<devices { credentials.append(try await registrar.register(app: "org.example.app")) }
     let shown = Shown(messages)
-    let phones = try Phones(note: { shown.note($0) }, address: address, rememberedMax: 1_000)
+    let phones = try Phones(note: { shown.note($0) }, addresses: [address], rememberedMax: 1_000)
     try await phones.connect(credentials)
     let directory = try TemporaryDirectory()
     let words = try job(credentials, address, directory)

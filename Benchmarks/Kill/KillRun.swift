@@ -17,8 +17,12 @@ import TestKit
 /// reconnects; at the end the ledger of both ends is compared. Exit code 1 when a message that was acked is
 /// missing, or an app was shown one twice.
 ///
+/// `kill-run --cluster [--kinds node,primary,both,…]`: the same with three nodes on three databases, see ``ClusterRun``.
+///
 /// `kill-run --bulk N [--server-kills N] [--sender-kills N]` runs a job of `weir bulk` with that many messages
 /// instead, and kills the server and the command itself in turns (``BulkJob``).
+///
+/// `kill-run --migrate N` kills nothing: it moves a store with that many messages to PostgreSQL (``MigrationRun``).
 @main
 struct KillRun {
   /// The command under test.
@@ -31,19 +35,33 @@ struct KillRun {
     var bulkRate: Int?
     var devices = 100
     var seed = UInt64.random(in: 1...9_999)
+    var kinds: [ClusterRun.Kind] = [.node, .primary, .both]
     var (bulk, serverKills, senderKills) = (0, 3, 2)
+    var migrated = 0
     var words = CommandLine.arguments.dropFirst()
-    while let word = words.popFirst(), let value = words.popFirst().flatMap({ Int($0) }) {
-      switch word {
-      case "--runs": runs = value
-      case "--rate": (rate, bulkRate) = (value, value)
-      case "--devices": devices = value
-      case "--bulk": bulk = value
-      case "--server-kills": serverKills = value
-      case "--sender-kills": senderKills = value
-      case "--seed": seed = UInt64(value)
+    let isCluster = words.first == "--cluster"
+    if isCluster {
+      words.removeFirst()
+      (rate, devices) = (5_000, 300)
+    }
+    while let word = words.popFirst(), let text = words.popFirst() {
+      switch (word, Int(text)) {
+      case ("--kinds", _) where isCluster:
+        kinds = text.split(separator: ",").compactMap { .init(rawValue: String($0)) }
+        guard !kinds.isEmpty else {
+          print("kill-run: the kinds are", ClusterRun.Kind.allCases.map(\.rawValue).joined(separator: ", "))
+          exit(2)
+        }
+      case ("--runs", let value?): runs = value
+      case ("--rate", let value?): (rate, bulkRate) = (value, value)
+      case ("--devices", let value?): devices = value
+      case ("--bulk", let value?): bulk = value
+      case ("--server-kills", let value?): serverKills = value
+      case ("--sender-kills", let value?): senderKills = value
+      case ("--migrate", let value?): migrated = value
+      case ("--seed", let value?): seed = UInt64(value)
       default:
-        print("kill-run: unknown argument \(word)")
+        print("kill-run: \(word) \(text) is no argument")
         exit(2)
       }
     }
@@ -57,8 +75,23 @@ struct KillRun {
         exit(1)
       }
     }
+    if migrated > 0 {
+      do { exit(try await MigrationRun(messages: migrated, devices: devices).perform() ? 0 : 1) } catch {
+        print("kill-run: \(error)")
+        exit(1)
+      }
+    }
     var chance = SeededChance(seed: seed)
     var bad = 0
+    if isCluster {
+      do {
+        bad = try await overCluster(runs, kinds, rate: rate, devices: devices, &chance)
+      } catch {
+        print("FAILED: \(error)")
+        bad = runs
+      }
+      end(runs, bad)
+    }
     for run in 1...runs {
       do {
         let (ledger, figures) = try await Run(
@@ -78,7 +111,39 @@ struct KillRun {
         print("run \(run): FAILED: \(error)")
       }
     }
+    end(runs, bad)
+  }
+
+  private static func end(_ runs: Int, _ bad: Int) -> Never {
     print(bad == 0 ? "all \(runs) runs are clean" : "\(bad) of \(runs) runs are not clean")
     exit(bad == 0 ? 0 : 1)
+  }
+
+  /// - Returns: How many runs were not clean.
+  private static func overCluster(
+    _ runs: Int, _ kinds: [ClusterRun.Kind], rate: Int, devices: Int, _ chance: inout SeededChance
+  ) async throws -> Int {
+    let cluster = try await ClusterRun.start(devices: devices, rate: rate)
+    var bad = 0
+    for run in 1...runs {
+      let kind = kinds[(run - 1) % kinds.count]
+      let (ledger, figures) = try await cluster.perform(kind, run: run, &chance)
+      // Everybody has to have service again within these times.
+      let isLate =
+        (figures.served ?? .seconds(1_000)) > .seconds(25)
+        || (kind == .node && (figures.devicesBack ?? .seconds(1_000)) > .seconds(5))
+      let isGood = ledger.isClean && !isLate
+      if !isGood { bad += 1 }
+      print(
+        "run \(run), \(kind.rawValue): \(isGood ? "clean" : ledger.isClean ? "LATE" : "BAD"): "
+          + "sent \(ledger.sent), \(figures.rate)/s before, acked \(ledger.acked.count), "
+          + "acked and lost \(ledger.lost.count), shown twice \(ledger.doubled.count), "
+          + "repeats hidden by devices \(ledger.hidden), failed \(ledger.failed.count), open \(ledger.open); "
+          + "streams back after \(figures.devicesBack?.tenths ?? "-") s, "
+          + "all devices served after \(figures.served?.tenths ?? "?") s")
+      for (number, why) in ledger.failed.prefix(3) { print("  message \(number): \(why)") }
+    }
+    try await cluster.stop()
+    return bad
   }
 }

@@ -11,6 +11,30 @@ struct Ledger: Sendable {
   /// Deliveries that the device runtime recognised and hid.
   var hidden = 0
   var sent = 0
+  /// The highest number that was sent.
+  private(set) var highest = -1
+  /// A mark that later messages are told by, and the devices that have not been shown one.
+  private var mark = Int.max
+  private(set) var unserved: Set<Int> = []
+
+  mutating func send(_ number: Int) {
+    sent += 1
+    highest = max(highest, number)
+  }
+
+  mutating func show(_ number: Int) {
+    shown[number, default: 0] += 1
+    if number >= mark, !unserved.isEmpty { unserved.remove(number % devices) }
+  }
+
+  private var devices = 1
+
+  /// From now on ``unserved`` holds who has not been shown a message that was sent later.
+  mutating func setMark(devices: Int) {
+    self.devices = devices
+    mark = highest + 1
+    unserved = Set(0..<devices)
+  }
 
   var lost: [Int] { acked.filter { shown[$0] == nil }.sorted() }
   var doubled: [Int] { shown.filter { $0.value > 1 }.map(\.key).sorted() }

@@ -7,14 +7,20 @@ struct PacedMessages: AsyncSequence, Sendable {
   let first: Int
   let step: Int
   let isStopped: @Sendable () -> Bool
-  let sent: @Sendable () -> Void
+  let sent: @Sendable (Int) -> Void
+  /// Of message ids; the numbers follow.
+  var prefix = "k-"
+  /// Numbers stay below it.
+  var end = Int.max
+  /// Sends what an outage kept back at once when it is over.
+  var catchesUp = true
 
   func makeAsyncIterator() -> Iterator { Iterator(source: self, number: first) }
 
   struct Iterator: AsyncIteratorProtocol {
     let source: PacedMessages
     var number: Int
-    private let start = ContinuousClock.now
+    private var start = ContinuousClock.now
     private var count = 0
 
     init(source: PacedMessages, number: Int) {
@@ -23,20 +29,23 @@ struct PacedMessages: AsyncSequence, Sendable {
     }
 
     mutating func next() async -> PushMessage? {
-      if source.isStopped() { return nil }
+      if source.isStopped() || number >= source.end { return nil }
       // Paced in hundredths of a second: finer would only cost wake-ups.
       let due = start + .microseconds(Int64(count) * 1_000_000 / Int64(source.rate))
-      if due - ContinuousClock.now > .milliseconds(10) {
+      let now = ContinuousClock.now
+      if due - now > .milliseconds(10) {
         try? await Task.sleep(until: due, clock: .continuous)
+      } else if !source.catchesUp, now - due > .milliseconds(500) {
+        start += now - due
       }
       let token = source.tokens[number % source.tokens.count]
       let message = PushMessage(
         to: .token(token),
         data: ["n": String(number), "text": String(repeating: "the quick brown fox ", count: 20)],
-        id: "k-\(number)")
+        id: source.prefix + String(number))
+      source.sent(number)
       number += source.step
       count += 1
-      source.sent()
       return message
     }
   }

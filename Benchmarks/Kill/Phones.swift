@@ -13,18 +13,22 @@ import TestKit
 /// `@unchecked Sendable`: engines are touched on the loop's thread alone; the rest is constant.
 final class Phones: DeviceEngineDelegate, @unchecked Sendable {
   private let loop: EventLoop
-  private let context: TLSContext
-  private let port: Int
+  /// Where each try to connect goes, in turn.
+  private var places: [(context: TLSContext, port: Int)] = []
   private let note: @Sendable (Int) -> Void
   /// Message ids that each device remembers.
   private let rememberedMax: Int
   private var engines: [DeviceEngine] = []
 
-  init(note: @escaping @Sendable (Int) -> Void, address: ServerAddress, rememberedMax: Int = 100_000) throws {
+  init(
+    note: @escaping @Sendable (Int) -> Void, addresses: [ServerAddress], rememberedMax: Int = 100_000
+  ) throws {
     self.note = note
     self.rememberedMax = rememberedMax
-    port = address.xmpp
-    context = try Device.Trust.file(address.certificateAuthority).makeContext(protocols: ["xmpp-client"])
+    for address in addresses {
+      let trust = Device.Trust.file(address.certificateAuthority)
+      places.append((try trust.makeContext(protocols: ["xmpp-client"]), address.xmpp))
+    }
     loop = EventLoop(name: "phones")
     try loop.start()
   }
@@ -32,24 +36,38 @@ final class Phones: DeviceEngineDelegate, @unchecked Sendable {
   func connect(_ credentials: [Device.Credentials]) async throws {
     try await loop.perform { [self] in
       for device in credentials {
-        var configuration = Device.Configuration(port: port)
+        var configuration = Device.Configuration()
         configuration.reconnectWaitFirst = .milliseconds(50)
         configuration.reconnectWaitMax = .milliseconds(300)
         configuration.rememberedMax = rememberedMax
-        let endpoint = try configuration.makeEndpoint(for: device, context: context)
+        let endpoints = try places.map { place in
+          configuration.port = place.port
+          return try configuration.makeEndpoint(for: device, context: place.context)
+        }
+        var tries = engines.count
         let line = ClientLine(
           on: loop, settings: configuration.machineSettings, seed: .random(in: .min ... .max)
-        ) { endpoint.makeConnection($0, $1) }
+        ) {
+          tries += 1
+          return endpoints[tries % endpoints.count].makeConnection($0, $1)
+        }
         let engine = DeviceEngine(line: line, tag: engines.count, rememberedMax: configuration.rememberedMax)
         engine.delegate = self
         engines.append(engine)
         engine.start()
       }
     }
-    for _ in 0..<1_000 {
-      if try await loop.perform({ [self] in engines.allSatisfy(\.isConnected) }) { return }
+    _ = try await waitUntilConnected(within: .seconds(60))
+  }
+
+  /// - Returns: When all were connected; nil when that did not come to pass.
+  func waitUntilConnected(within time: Duration) async throws -> ContinuousClock.Instant? {
+    let end = ContinuousClock.now + time
+    while ContinuousClock.now < end {
+      if try await loop.perform({ [self] in engines.allSatisfy(\.isConnected) }) { return .now }
       try await Task.sleep(for: .milliseconds(10))
     }
+    return nil
   }
 
   /// - Returns: Deliveries that were recognised as repeats and hidden.

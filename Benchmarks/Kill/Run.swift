@@ -35,7 +35,7 @@ struct Run {
     for _ in 0..<devices { credentials.append(try await registrar.register(app: "org.example.app")) }
     let ledger = SharedLedger()
     let phones = try Phones(
-      note: { number in ledger.withLock { $0.shown[number, default: 0] += 1 } }, address: address)
+      note: { number in ledger.withLock { $0.show(number) } }, addresses: [address])
     try await phones.connect(credentials)
 
     var configuration = StreamClient.Configuration(
@@ -54,7 +54,7 @@ struct Run {
     for (index, client) in clients.enumerated() {
       let source = PacedMessages(
         tokens: credentials.map(\.token), rate: rate, first: index, step: clients.count,
-        isStopped: { isStopped.isSet }, sent: { ledger.withLock { $0.sent += 1 } })
+        isStopped: { isStopped.isSet }, sent: { number in ledger.withLock { $0.send(number) } })
       sending.append(Task { try await Self.pump(client, source, ledger) })
     }
     var down = Duration.zero
@@ -69,7 +69,7 @@ struct Run {
     isStopped.set()
     let took = ContinuousClock.now - start - down
     for task in sending { try await task.value }
-    try await settle(ledger)
+    try await Self.settle(ledger)
     for client in clients { await client.close() }
     let hidden = await phones.stop()
     _ = try await server.terminate()
@@ -79,14 +79,14 @@ struct Run {
     return (result, Figures(rate: Int(Double(result.sent) / seconds), kills: kills))
   }
 
-  private static func pump(
+  static func pump(
     _ client: StreamClient, _ source: PacedMessages, _ ledger: SharedLedger
   ) async throws {
     var outcomes = client.send(contentsOf: source).makeAsyncIterator()
     while let batch = try await outcomes.nextBatch() {
       ledger.withLock { ledger in
         for outcome in batch {
-          guard let number = Int(outcome.messageID.dropFirst(2)) else { continue }
+          guard let number = Int(outcome.messageID.drop { $0 != "-" }.dropFirst()) else { continue }
           switch outcome.result {
           case .success: ledger.acked.insert(number)
           case .failure(let error): ledger.failed[number] = "\(error)"
@@ -96,9 +96,9 @@ struct Run {
     }
   }
 
-  /// Waits until every acked message was shown, at most 20 seconds.
-  private func settle(_ ledger: SharedLedger) async throws {
-    let deadline = ContinuousClock.now + .seconds(20)
+  /// Waits until every acked message was shown, at most 30 seconds.
+  static func settle(_ ledger: SharedLedger) async throws {
+    let deadline = ContinuousClock.now + .seconds(30)
     while ContinuousClock.now < deadline {
       if ledger.withLock({ $0.lost.isEmpty }) { break }
       try await Task.sleep(for: .milliseconds(50))

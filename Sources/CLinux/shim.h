@@ -10,6 +10,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <stddef.h>
+#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>

@@ -4,7 +4,6 @@ import Glibc
 import HTTPCore
 import PushModel
 import Seams
-import StoreSQLite
 import Stores
 import Synchronization
 import TLSCore
@@ -68,16 +67,14 @@ public final class ConnectionServer: Sendable {
   ) async throws -> ConnectionServer {
     let log = try LogSetUp.make(configuration)
     let limits = try Limits(configuration.limitSet, settings: configuration.limits)
-    let store: any Store
+    let storeLimits = StoreLimits(
+      storedPerDeviceMax: limits.storedPerDeviceMax,
+      collapseKeysPerDeviceMax: limits.collapseKeysPerDeviceMax,
+      topicsPerTokenMax: limits.topicsPerTokenMax, groupMembersMax: limits.groupMembersMax,
+      storedPerConnectedDeviceMax: tuning.connectedBacklogMax)
+    let store: OpenStore
     do {
-      store = try SQLiteStore(
-        directory: configuration.dataDirectory,
-        options: .init(
-          limits: StoreLimits(
-            storedPerDeviceMax: limits.storedPerDeviceMax,
-            collapseKeysPerDeviceMax: limits.collapseKeysPerDeviceMax,
-            topicsPerTokenMax: limits.topicsPerTokenMax, groupMembersMax: limits.groupMembersMax,
-            storedPerConnectedDeviceMax: tuning.connectedBacklogMax)))
+      store = try OpenStore(configuration, storeLimits)
     } catch { throw ServerFault(error, configuration) }
     do {
       return try await open(configuration, store, limits, time, tuning, log)
@@ -88,14 +85,20 @@ public final class ConnectionServer: Sendable {
   }
 
   private static func open(
-    _ configuration: ServerConfiguration, _ store: any Store, _ limits: Limits, _ time: any TimeSource,
+    _ configuration: ServerConfiguration, _ opened: OpenStore, _ limits: Limits, _ time: any TimeSource,
     _ tuning: ShardTuning, _ log: Log
   ) async throws -> ConnectionServer {
+    let store = opened.store
+    // Expiry, and which of two messages is the newer one, are the same for all nodes.
+    let ahead = opened.bus?.clockAhead ?? .zero
+    let time = (time as? SteadyTime)?.restarted(ahead: ahead) ?? time
     let ready = try await StartUp.prepare(
-      configuration, store: store, limits: limits, tuning: tuning, time: time, log: log)
+      configuration, store: store, limits: limits, tuning: tuning, time: time, log: log,
+      isShared: opened.bus != nil)
     let count = configuration.loops > 0 ? configuration.loops : max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
     let loops = (0..<count).map { EventLoop(name: "weir-\($0)", time: time) }
-    let core = ServerCore(configuration, ready, limits, tuning, time: time, log: log, loops: loops)
+    let core = ServerCore(
+      configuration, ready, limits, tuning, time: time, log: log, loops: loops, bus: opened.bus)
     let context = core.context
     let tls = try TLSContexts(configuration, ready.credentials)
     for loop in loops { try loop.start() }

@@ -4,6 +4,14 @@
 public struct ServerConfiguration: Sendable {
   /// Where the embedded store and the credentials are kept; made when missing.
   public var dataDirectory = "./weir-data"
+  /// URL of a PostgreSQL that any number of servers share, `postgres://…`; nil keeps everything in an embedded SQLite
+  /// in the data directory.
+  public var store: String? {
+    get { stores.first }
+    set { stores = newValue.map { [$0] } ?? [] }
+  }
+  /// Several of these, over which devices are spread; always the same ones in the same order.
+  public var stores: [String] = []
   /// Address or name the listeners bind.
   ///
   /// `localhost` binds 127.0.0.1 and, where there is one, ::1.

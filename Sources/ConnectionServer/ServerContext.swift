@@ -13,6 +13,8 @@ final class ServerContext: Sendable {
   let limits: Limits
   let tuning: ShardTuning
   let store: any Store
+  /// The other nodes; nil when the store is this process's own.
+  let bus: (any NodeBus)?
   let accounts: AccountDirectory
   let keys: MessageKeys
   let credentials: Credentials
@@ -34,13 +36,15 @@ final class ServerContext: Sendable {
   init(
     configuration: ServerConfiguration, limits: Limits, tuning: ShardTuning, store: any Store,
     accounts: AccountDirectory, keys: MessageKeys, credentials: Credentials, time: any TimeSource,
-    metrics: Metrics, log: Log, shardCount: Int, post: any ShardPost, numbersAhead: Duration = .zero
+    metrics: Metrics, log: Log, shardCount: Int, post: any ShardPost,
+    bus: (any NodeBus)? = nil, numbersAhead: Duration = .zero
   ) {
     self.numbersAhead = numbersAhead
     self.configuration = configuration
     self.limits = limits
     self.tuning = tuning
     self.store = store
+    self.bus = bus
     self.accounts = accounts
     self.keys = keys
     self.credentials = credentials
@@ -51,6 +55,9 @@ final class ServerContext: Sendable {
     self.post = post
     loginGuard = LoginGuard(failuresPerMinuteMax: limits.loginFailuresPerAddressPerMinuteMax)
   }
+
+  /// This node among those that share the store; 0 when it is alone.
+  var node: Int { bus?.node ?? 0 }
 
   /// The loops' workers, by shard; set once at start, emptied at the end.
   var workers: [LoopWorker] {
@@ -84,6 +91,7 @@ final class ServerContext: Sendable {
   /// Makes every loop ask the store anew about a token, and about aliases of it.
   func forget(token: String) {
     onEveryShard { $0.tokens.removeAll() }
+    bus?.send(.tokens, to: nil)
   }
 
   /// Reads a device's registrations anew for its open stream.
@@ -98,6 +106,7 @@ final class ServerContext: Sendable {
   /// - Returns: False when there was no such active registration.
   func unregister(_ token: String) async throws(StoreFault) -> Bool {
     let (found, ended) = try await store.unregister(token, now: time.wall)
+    bus?.send(.tokens, to: nil)
     unregistered([token], ended)
     return found
   }

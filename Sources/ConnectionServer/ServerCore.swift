@@ -19,14 +19,14 @@ package final class ServerCore: Sendable {
 
   init(
     _ configuration: ServerConfiguration, _ ready: StartUp, _ limits: Limits, _ tuning: ShardTuning,
-    time: any TimeSource, log: Log, loops: [any Loop]
+    time: any TimeSource, log: Log, loops: [any Loop], bus: (any NodeBus)? = nil
   ) {
     self.loops = loops
     mailboxes = ShardMailboxes(loops)
     context = ServerContext(
       configuration: configuration, limits: limits, tuning: tuning, store: ready.store,
       accounts: ready.accounts, keys: ready.keys, credentials: ready.credentials, time: time,
-      metrics: Metrics(), log: log, shardCount: loops.count, post: mailboxes,
+      metrics: Metrics(), log: log, shardCount: loops.count, post: mailboxes, bus: bus,
       numbersAhead: ready.numbersAhead)
   }
 
@@ -45,6 +45,7 @@ package final class ServerCore: Sendable {
         })
     }
     context.workers = workers
+    context.listenToNodes()
   }
 
   /// Metrics of a loop; one of a simulator has none.
@@ -72,7 +73,7 @@ extension ServerCore {
   /// - Parameter pause: Between two sweeps.
   package func keepHouse(every pause: Duration = .seconds(1)) async {
     await withTaskGroup(of: Void.self) { group in
-      group.addTask { [context] in await NumberFloor.keep(context) }
+      if context.bus == nil { group.addTask { [context] in await NumberFloor.keep(context) } }
       group.addTask { [context] in await Housekeeping(context: context, sweepEvery: pause).run() }
     }
   }

@@ -14,9 +14,19 @@ public struct ServerFault: Error, Sendable, CustomStringConvertible {
     case StoreFault.locked(let path):
       description =
         "The data directory \(path) is in use by another weir process. Stop it, or start with another --data."
+    case StoreFault.schemaTooNew(let found, let known) where configuration.store != nil:
+      description =
+        "The store \(configuration.shownStore ?? "") was written by a newer weir (schema \(found), this one knows \(known)). Install that version."
     case StoreFault.schemaTooNew(let found, let known):
       description =
         "The data directory was written by a newer weir (schema \(found), this one knows \(known)). Install that version."
+    case StoreFault.refused(let detail) where configuration.store != nil:
+      description = "The store \(configuration.shownStore ?? "") cannot be used: \(detail)"
+    case StoreFault.unavailable(_, let detail) where configuration.store != nil:
+      description =
+        "The store \(configuration.shownStore ?? "") cannot be reached: \(detail). Is PostgreSQL running there, and does it take writes?"
+    case let fault as StoreFault where configuration.store != nil:
+      description = "The store \(configuration.shownStore ?? "") cannot be opened: \(fault)"
     case let fault as StoreFault:
       description = "The store in \(configuration.dataDirectory) cannot be opened: \(fault)"
     default: description = "\(error)"

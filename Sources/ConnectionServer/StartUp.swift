@@ -22,18 +22,19 @@ struct StartUp: Sendable {
 
   static func prepare(
     _ configuration: ServerConfiguration, store: any Store, limits: Limits, tuning: ShardTuning,
-    time: any TimeSource, log: Log
+    time: any TimeSource, log: Log, isShared: Bool = false
   ) async throws -> StartUp {
     let credentials = try Credentials.loadOrMake(
       in: configuration.dataDirectory + "/credentials", now: time.wall)
     return try await prepare(
-      configuration, credentials, store: store, limits: limits, tuning: tuning, time: time, log: log)
+      configuration, credentials, store: store, limits: limits, tuning: tuning, time: time, log: log,
+      isShared: isShared)
   }
 
   /// The same with credentials that need no files.
   static func prepare(
     _ configuration: ServerConfiguration, _ credentials: Credentials, store: any Store, limits: Limits,
-    tuning: ShardTuning, time: any TimeSource, log: Log
+    tuning: ShardTuning, time: any TimeSource, log: Log, isShared: Bool = false
   ) async throws -> StartUp {
     let now = time.wall
     let accounts = AccountDirectory(
@@ -64,7 +65,8 @@ struct StartUp: Sendable {
     }
     try await remember(store, accounts, limits, tuning, now, log)
     let fanouts = try await unfinishedFanouts(store, accounts, tuning, now, log)
-    let numbersAhead = try await NumberFloor.take(from: store, now: now)
+    // Nodes that share a store go by one clock, and see to it when they join.
+    let numbersAhead = isShared ? .zero : try await NumberFloor.take(from: store, now: now)
     return StartUp(
       store: store, accounts: accounts, keys: MessageKeys(key: hashKey), credentials: credentials,
       project: project, sendersWithUpstream: try await store.sendersWithUpstream(),

@@ -74,7 +74,8 @@ final class LoadDevice {
     began = run.clock
     bytesSeen = 0
     let stream = LeanStream(
-      identity: identity.id, password: identity.secret, server: run.setup.server, scratch: run.scratch,
+      identity: identity.id, password: identity.secret, server: run.setup.deviceServer ?? run.setup.server,
+      scratch: run.scratch,
       on: run.loop)
     self.stream = stream
     stream.ready = { [unowned self] in opened($0) }

@@ -24,6 +24,8 @@ package final class LoadRun: @unchecked Sendable {
   /// Whom the load is for, and as whom.
   package struct Setup: Sendable {
     package var server: LeanServer
+    /// Where devices connect, when that is another node than ``server``.
+    package var deviceServer: LeanServer?
     package var senderID: String
     package var serverKey: String
     /// Devices that connect; empty for targets that belong to somebody else.
@@ -34,9 +36,11 @@ package final class LoadRun: @unchecked Sendable {
     package var arm: @Sendable (LoadScenario.Fault) -> Void = { _ in }
 
     package init(
-      server: LeanServer, senderID: String, serverKey: String, devices: [LoadIdentity], tokens: [String] = []
+      server: LeanServer, deviceServer: LeanServer? = nil, senderID: String, serverKey: String,
+      devices: [LoadIdentity], tokens: [String] = []
     ) {
       self.server = server
+      self.deviceServer = deviceServer
       self.senderID = senderID
       self.serverKey = serverKey
       self.devices = devices

@@ -21,7 +21,9 @@ package struct SeededChance: RandomNumberGenerator, Sendable {
 /// numbers of one maker always rise, also when the wall clock steps back. Several makers of one node (one a
 /// loop) take distinct `node` values.
 package struct NumberMaker: Sendable {
+  /// What stands below the time, the counter left out.
   private let node: UInt64
+  private let counterBits: UInt64
   private let ahead: Duration
   private var last: UInt64 = 0
 
@@ -30,18 +32,34 @@ package struct NumberMaker: Sendable {
   ///   - ahead: How far the time in the numbers is ahead of the clock's.
   package init(node: Int, ahead: Duration = .zero) {
     precondition((0..<1024).contains(node), "node numbers have 10 bits")
-    self.node = UInt64(node)
+    self.node = UInt64(node) << 12
+    counterBits = 12
+    self.ahead = ahead
+  }
+
+  /// Numbers of one part of a node that shares its store with others: 64 a millisecond; who makes more runs ahead of
+  /// the clock.
+  ///
+  /// - Parameters:
+  ///   - node: 0 to 1023.
+  ///   - part: 0 to 63.
+  ///   - ahead: How far the time in the numbers is ahead of the clock's.
+  package init(node: Int, part: Int, ahead: Duration = .zero) {
+    precondition((0..<1024).contains(node), "node numbers have 10 bits")
+    precondition((0..<64).contains(part), "part numbers have 6 bits")
+    self.node = UInt64(node) << 12 | UInt64(part) << 6
+    counterBits = 6
     self.ahead = ahead
   }
 
   package mutating func next(_ now: WallTime) -> UInt64 {
-    last = max(last &+ 1, Self.clock(now + ahead))
-    let ms = last >> 12
-    return (ms << 22 | node << 12 | last & 0xFFF) & 0x7FFF_FFFF_FFFF_FFFF
+    last = max(last &+ 1, Self.milliseconds(now + ahead) << counterBits)
+    let ms = last >> counterBits
+    return (ms << 22 | node | last & (1 << counterBits - 1)) & 0x7FFF_FFFF_FFFF_FFFF
   }
 
-  /// Milliseconds since 2020-01-01, good until 2089, above the counter.
-  private static func clock(_ time: WallTime) -> UInt64 {
-    UInt64(max(0, time.ms &- 1_577_836_800_000)) << 12
+  /// Milliseconds since 2020-01-01, good until 2089.
+  private static func milliseconds(_ time: WallTime) -> UInt64 {
+    UInt64(max(0, time.ms &- 1_577_836_800_000))
   }
 }

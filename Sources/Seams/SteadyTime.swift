@@ -9,14 +9,21 @@ package struct SteadyTime: TimeSource {
   private let pace: any TimeSource
   private let wallAtStart: WallTime
   private let paceAtStart: Moment
+  private let ahead: Duration
 
-  /// - Parameter pace: Counts what passes; by default `source`'s own moments.
-  package init(_ source: any TimeSource, pace: (any TimeSource)? = nil) {
+  /// - Parameters:
+  ///   - pace: Counts what passes; by default `source`'s own moments.
+  ///   - ahead: How far this clock is ahead of the source's.
+  package init(_ source: any TimeSource, pace: (any TimeSource)? = nil, ahead: Duration = .zero) {
     self.source = source
     self.pace = pace ?? source
-    wallAtStart = source.wall
+    self.ahead = ahead
+    wallAtStart = source.wall + ahead
     paceAtStart = self.pace.moment
   }
+
+  /// The same clocks, read anew, with another lead.
+  package func restarted(ahead: Duration) -> SteadyTime { SteadyTime(source, pace: pace, ahead: ahead) }
 
   /// The machine's clocks; time in which it was suspended counts as passed.
   package init() { self.init(SystemTime(), pace: BootTime()) }
@@ -25,7 +32,7 @@ package struct SteadyTime: TimeSource {
   package var wall: WallTime { wallAtStart + (pace.moment - paceAtStart) }
 
   /// How far the source's wall clock was stepped since the start; positive when it is ahead.
-  package var stepped: Duration { .milliseconds(source.wall.ms &- wall.ms) }
+  package var stepped: Duration { .milliseconds((source.wall + ahead).ms &- wall.ms) }
 }
 
 /// A monotonic clock that goes on while the machine is suspended.

@@ -26,6 +26,24 @@ extension ConformanceCase {
       try expect(!last.hasMore, "no rows follow")
       try expectEqual(try await stage.backlog(of: device, page: 7), rows)
     },
+    .init("the backlogs of several devices are those of each") { stage in
+      let devices = [try await stage.device(), try await stage.device(), try await stage.device()]
+      let rows = (0..<12).map { stage.message(for: devices[$0 % 2]) }
+      var expired = stage.message(for: devices[2])
+      expired.expires = stage.now
+      _ = try await stage.enqueue(rows + [expired])
+      let unknown = DeviceNumber(1 << 40)
+      let found = try await stage.store.backlogs(of: devices.reversed() + [unknown], max: 5, now: stage.now)
+      try expectEqual(found.count, 4)
+      for index in 0..<2 {
+        let theirs = rows.enumerated().filter { $0.offset % 2 == index }.map(\.element)
+        try expectEqual(found[devices[index]]?.messages, Array(theirs[..<5]))
+        try expectEqual(found[devices[index]]?.hasMore, true)
+      }
+      for device in [devices[2], unknown] {
+        try expectEqual(found[device], Backlog(messages: [], hasMore: false, overflowed: 0))
+      }
+    },
     .init("every member of a row survives") { stage in
       let device = try await stage.device()
       var plain = stage.message(for: device)

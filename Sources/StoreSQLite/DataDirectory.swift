@@ -1,17 +1,17 @@
 import CLinux
 import Glibc
-import Stores
+package import Stores
 
 /// The data directory, held against other processes by a lock on its file `lock`.
 ///
 /// The kernel lets the lock go when the process ends, however it ends. The file holds the process id, for
 /// people.
-final class DataDirectory: Sendable {
+package final class DataDirectory: Sendable {
   let path: String
   private let lockFile: Int32
 
   /// Makes the directory when it is missing (for its owner alone).
-  init(path: String) throws(StoreFault) {
+  package init(path: String) throws(StoreFault) {
     if mkdir(path, 0o700) != 0, errno != EEXIST {
       throw .unavailable(outcomeUnknown: false, detail: "making the data directory: errno \(errno)")
     }
@@ -43,5 +43,5 @@ final class DataDirectory: Sendable {
   /// Lets the directory go.
   ///
   /// Call it once, last.
-  func unlock() { close(lockFile) }
+  package func unlock() { close(lockFile) }
 }

@@ -9,6 +9,8 @@ struct SQLiteFailure: Error {
   var detail: String
   /// It came while committing, so what was written may or may not be durable.
   var committing = false
+  /// What went wrong was not SQLite.
+  var elsewhere: StoreFault?
 
   /// What was read breaks the layout.
   static func corrupt(_ detail: String) -> SQLiteFailure {

@@ -11,6 +11,13 @@ package protocol MessageStore: AnyObject, Sendable {
     of device: DeviceNumber, after: MessageNumber?, max: Int, now: WallTime,
     _ done: @escaping Completion<Backlog>)
 
+  /// The first page of each of several devices: ``backlog(of:after:max:now:_:)`` in fewer round trips.
+  ///
+  /// - Parameter each: Called once for each device, in any order.
+  func backlogs(
+    of devices: [DeviceNumber], max: Int, now: WallTime,
+    _ each: @escaping @Sendable (DeviceNumber, Result<Backlog, StoreFault>) -> Void)
+
   /// A page of a sender's upstream messages and receipts, in number order, none expired at `now`, that no
   /// other node holds. They are leased to `node` until `until`. A lease is given back by time alone, and ends
   /// when the store restarts; a node that asks again gets its own rows again.
@@ -35,6 +42,15 @@ package protocol MessageStore: AnyObject, Sendable {
 
   /// The stored rows of a message, for inspection; may scan.
   func find(_ key: MessageKey, _ done: @escaping Completion<[StoredMessage]>)
+}
+
+extension MessageStore {
+  package func backlogs(
+    of devices: [DeviceNumber], max: Int, now: WallTime,
+    _ each: @escaping @Sendable (DeviceNumber, Result<Backlog, StoreFault>) -> Void
+  ) {
+    for device in devices { backlog(of: device, after: nil, max: max, now: now) { each(device, $0) } }
+  }
 }
 
 /// A page of a device's backlog.

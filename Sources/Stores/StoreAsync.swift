@@ -25,6 +25,23 @@ extension MessageStore {
     try await answer { backlog(of: device, after: after, max: max, now: now, $0) }
   }
 
+  package func backlogs(
+    of devices: [DeviceNumber], max: Int, now: WallTime
+  ) async throws(StoreFault) -> [DeviceNumber: Backlog] {
+    try await answer { (done: @escaping Completion<[DeviceNumber: Backlog]>) in
+      guard !devices.isEmpty else { return done(.success([:])) }
+      let found = Guarded<(pages: [DeviceNumber: Backlog], left: Int)>(([:], devices.count))
+      backlogs(of: devices, max: max, now: now) { device, result in
+        let pages = found.withLock { found -> [DeviceNumber: Backlog]? in
+          if case .success(let page) = result { found.pages[device] = page }
+          found.left -= 1
+          return found.left == 0 ? found.pages : nil
+        }
+        if let pages { done(.success(pages)) }
+      }
+    }
+  }
+
   package func lease(
     for sender: SenderID, after: MessageNumber? = nil, max: Int, node: Int, until: WallTime, now: WallTime
   ) async throws(StoreFault) -> [StoredUpstream] {

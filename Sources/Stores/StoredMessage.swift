@@ -77,6 +77,10 @@ package struct StoredUpstream: Sendable, Equatable {
   package var messageID: String
   /// The `from` inside `body`, decoded: what the app server's ack has as `to`.
   package var from: String
+  /// A stream of this node has it, or will: a store that nodes share leases it to this node as it is written.
+  ///
+  /// It is not read back.
+  package var isHeld = false
 
   package init(
     number: MessageNumber, sender: SenderID, key: MessageKey, device: DeviceNumber?,

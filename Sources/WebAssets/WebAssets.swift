@@ -37,6 +37,7 @@ package enum WebAssets {
     case "/console/format.js": script(PackageResources.format_js)
     case "/console/lists.js": script(PackageResources.lists_js)
     case "/console/messages.js": script(PackageResources.messages_js)
+    case "/console/nodes.js": script(PackageResources.nodes_js)
     case "/console/overview.js": script(PackageResources.overview_js)
     case "/console/payload.js": script(PackageResources.payload_js)
     case "/console/phone.js": script(PackageResources.phone_js)

@@ -304,6 +304,17 @@ class Console:
         await self.page.until("document.getElementById('project-label').hidden", False)
         print("projects and keys", flush=True)
 
+    async def nodes(self):
+        """The test says in NODES how many nodes share the server's store; without it the server is alone."""
+        count = int(os.environ.get("NODES", "0"))
+        if not count:
+            await self.go("nodes", "This server is alone")
+            return
+        await self.go("nodes", "this one")
+        await self.page.until("[...document.querySelectorAll('tbody tr')].filter((one) => one.innerText.includes('alive')).length", count)
+        await self.shot("nodes")
+        print("nodes", flush=True)
+
     async def compose(self, traffic):
         await self.go("compose", "How it looks")
         phone, stream = traffic
@@ -398,6 +409,7 @@ class Console:
             await self.targets(traffic)
             await self.projects()
             await self.faults()
+            await self.nodes()
             assert traffic.fault is None, traffic.fault
         phone = await on_thread(lambda: server.register(app="org.example.phone", platform="android"))
         stream = await on_thread(server.device, phone)

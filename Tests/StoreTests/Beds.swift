@@ -1,7 +1,9 @@
 import Foundation
 import StoreConformance
+import StorePostgres
 import StoreSQLite
 import Stores
+import TestKit
 import Testing
 
 /// A directory that is removed with the value.
@@ -67,7 +69,41 @@ enum Beds {
       })
   }
 
-  static let all = [memory, sqlite, smallSQLite]
+  static let postgres = StoreFactory("PostgreSQL") { limits in
+    try await postgresStore(in: PostgresServer.shared().schema(), limits)
+  }
+
+  static func postgresStore(
+    in schema: PostgresServer.Schema, _ limits: StoreLimits = StoreLimits()
+  ) async throws -> StoreUnderTest {
+    var options = PostgresStore.Options(limits: limits, nodeName: "test")
+    options.nodeLease = .seconds(60)
+    // The cases know the numbers of stores that count from 1.
+    options.numbersHoldSlots = false
+    let store = try PostgresStore(PostgresAddress(schema.url), options: options)
+    return StoreUnderTest(
+      store: store,
+      crash: {
+        // What was under way is given up by the server when the connections are gone; here nothing is.
+        await store.close()
+        return try await postgresStore(in: schema, limits)
+      },
+      failWrites: { fail in
+        // As a full disk says it.
+        try await schema.sql(
+          fail
+            ? """
+            CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+              IF (SELECT count(*) FROM message) >= 100 THEN RAISE EXCEPTION USING ERRCODE = '53100'; END IF;
+              RETURN NULL;
+            END $$;
+            CREATE TRIGGER full_disk AFTER INSERT ON message
+              FOR EACH STATEMENT EXECUTE FUNCTION full_disk()
+            """ : "DROP FUNCTION full_disk CASCADE")
+      })
+  }
+
+  static let all = [memory, sqlite, smallSQLite, postgres]
 }
 
 @Suite struct ConformanceTests {

@@ -34,10 +34,12 @@ enum Arrows {
       "EventLoops": basics.union(["Telemetry", "CUV", "CLinux"]),
       // Drivers
       "StoreSQLite": basics.union(["Stores", "PushModel", "Telemetry", "CSQLite", "CLinux"]),
+      "StorePostgres": basics.union(["Stores", "PushModel", "CPQ", "CLinux"]),
       "Connections": client.subtracting(["Connections"]).union(["HTTPCore", "WebSocketCore"]),
       // Products: client and device know nothing of the server.
       "ConnectionServer": client.union([
-        "HTTPCore", "WebSocketCore", "WebAssets", "PushHTTP", "Stores", "StoreSQLite", "CLinux",
+        "HTTPCore", "WebSocketCore", "WebAssets", "PushHTTP", "Stores", "StorePostgres", "StoreSQLite",
+        "CLinux",
       ]),
       // Dispatch: a queue on which curl may wait.
       "StreamClient": client.union(["CCurl", "Dispatch"]),

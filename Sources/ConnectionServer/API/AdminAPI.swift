@@ -72,6 +72,7 @@ struct AdminAPI: Sendable {
     case ("messages", 1, "GET"): return try await MessageInspection(context: context).ofToken(request)
     case ("messages", 3, "GET"):
       return try await MessageInspection(context: context).ofMessage(sender: path[1], id: path[2])
+    case ("nodes", 1, "GET"): return try await NodeAdministration(context: context).list()
     case ("send", 1, "POST"): return await SendAdministration(context: context).answer(request)
     case ("drain", 1, "POST"):
       return try await StreamAdministration(context: context).drain(request, whole: drain)
@@ -85,7 +86,7 @@ struct AdminAPI: Sendable {
       return try await TargetAdministration(context: context).answer(path, request)
     case ("projects", _, _), ("keys", _, _), ("tokens", _, _), ("messages", _, _), ("drain", _, _),
       ("send", 1, _),
-      ("streams", _, _), ("devices", 3, _):
+      ("streams", _, _), ("devices", 3, _), ("nodes", _, _):
       return .methodNotAllowed("GET, POST or DELETE")
     default: return .notFound("There is nothing at this path.")
     }
@@ -131,6 +132,7 @@ struct AdminAPI: Sendable {
     let project = try await context.store.createProject(
       Project(id: id, sender: sender, createdAt: context.time.wall))
     context.accounts.add(project)
+    context.bus?.send(.accounts, to: nil)
     let server = try await makeKey(.server, project)
     let api = try await makeKey(.api, project)
     var answer = Self.show(project).members ?? []
@@ -165,6 +167,7 @@ struct AdminAPI: Sendable {
       createdAt: context.time.wall, hint: String(text.prefix(6)))
     try await context.store.addKey(key)
     context.accounts.add(key)
+    context.bus?.send(.accounts, to: nil)
     return text
   }
 
@@ -173,6 +176,7 @@ struct AdminAPI: Sendable {
       return .notFound("There is no active key with this id; list them with GET /admin/v1/keys.")
     }
     context.accounts.removeKey(hash: hash)
+    context.bus?.send(.accounts, to: nil)
     return .json(["id": .string(id), "state": "revoked"])
   }
 

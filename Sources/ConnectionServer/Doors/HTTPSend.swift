@@ -103,8 +103,8 @@ final class HTTPSend {
   private func tokensResponse() -> HTTPResponse {
     var response = LegacyAnswer.multicast(id: multicastID, results)
     let pauses = parts.compactMap { part -> Int? in
-      if case .nack(_, _, let seconds)? = part.answer { return seconds }
-      return nil
+      guard case .nack(let code, _, let seconds)? = part.answer else { return nil }
+      return seconds ?? (code == .serviceUnavailable ? 1 : nil)
     }
     // FCM: Retry-After may stand beside results that are worth a retry.
     if let pause = pauses.max() { response.fields.append("retry-after", String(pause)) }

@@ -40,6 +40,11 @@ struct FanoutDesk {
   func count(of sender: SenderID) -> Int { counts[sender] ?? 0 }
   var count: Int { counts.values.reduce(0, +) }
 
+  /// The job waits here for its next slice, or one is out.
+  func knows(_ job: MessageNumber) -> Bool {
+    waiting.contains { $0.number == job } || out.contains { $0.number == job }
+  }
+
   /// The store is asked for something.
   var isBusy: Bool { !beginning.isEmpty || !out.isEmpty }
 

@@ -28,7 +28,7 @@ final class Downstream: @unchecked Sendable {
   let sender: SenderID
   let app: String
   let collapse: String?
-  let expires: WallTime
+  private(set) var expires: WallTime
   let highPriority: Bool
   let body: [UInt8]
   let receipt: [UInt8]
@@ -82,6 +82,12 @@ final class Downstream: @unchecked Sendable {
       origin: nil, write: isStored ? .durable : .never, shared: row.shared)
   }
 
+  /// Its time to live is 0 and its device may be connected to another node: the store carries it there.
+  func carryOver(until time: WallTime) {
+    expires = time
+    write = .queued
+  }
+
   /// Its time to live is 0.
   var isNowOrNever: Bool { if case .never = write { true } else { false } }
 
@@ -116,6 +122,8 @@ final class Upstream: @unchecked Sendable {
   var origin: DeviceOrigin?
   var write: Write
   var acked = false
+  /// A stream of this node has it or will have it, so no other node is to take it from the store.
+  var isHeld = false
   /// A batch with it was given up, and may have been written all the same.
   var mayBeStored = false
 

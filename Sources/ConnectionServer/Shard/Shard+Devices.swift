@@ -50,7 +50,7 @@ extension Shard {
 
   /// Reads the next page of the device's backlog when it is behind and its window has room.
   func pump(_ slot: DeviceSlot) {
-    guard slot.behind, !slot.reading, slot.inFlight.count <= tuning.deviceWindow / 2 else { return }
+    guard mayRead(slot) else { return }
     slot.reading = true
     // What comes from here on may be missed by the read, and says so.
     slot.behind = false
@@ -59,6 +59,27 @@ extension Shard {
     // More than a window, since rows that are in flight already come again.
     store.backlog(of: device, after: nil, max: tuning.deviceWindow * 2, now: wall) {
       post.post(.backlogRead(device, epoch: epoch, $0), to: index)
+    }
+  }
+
+  func mayRead(_ slot: DeviceSlot) -> Bool {
+    slot.behind && !slot.reading && slot.inFlight.count <= tuning.deviceWindow / 2
+  }
+
+  /// Reads the backlogs of several devices that may be read.
+  func read(_ slots: [DeviceSlot]) {
+    if slots.count == 1 { return pump(slots[0]) }
+    var epochs: [DeviceNumber: Int64] = [:]
+    for slot in slots {
+      slot.reading = true
+      slot.behind = false
+      epochs[slot.device] = slot.epoch
+    }
+    let (post, index) = (post, index)
+    let asked = epochs
+    store.backlogs(of: slots.map(\.device), max: tuning.deviceWindow * 2, now: wall) { device, result in
+      guard let epoch = asked[device] else { return }
+      post.post(.backlogRead(device, epoch: epoch, result), to: index)
     }
   }
 

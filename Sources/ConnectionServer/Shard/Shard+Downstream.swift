@@ -20,6 +20,7 @@ extension Shard {
       return
     }
     let slot = devices[record.device]
+    if slot == nil, bus != nil, record.isNowOrNever { record.carryOver(until: wall + tuning.carriedOver) }
     let open = slot.map { hasRoom($0) } ?? false
     if let slot, !open, !record.isNowOrNever {
       guard slot.waitingCount < tuning.connectedBacklogMax else {

@@ -142,6 +142,19 @@ extension Shard {
   }
 
   func rescanDevices() {
-    for slot in devices.values { fellBehind(slot) }
+    fellBehind(Array(devices.values))
+  }
+
+  /// The same for many: their backlogs are read together.
+  func fellBehind(_ slots: [DeviceSlot]) {
+    var due: [DeviceSlot] = []
+    for slot in slots {
+      slot.behind = true
+      if mayRead(slot) { due.append(slot) }
+    }
+    while !due.isEmpty {
+      read(Array(due.prefix(tuning.backlogsAtOnce)))
+      due.removeFirst(min(due.count, tuning.backlogsAtOnce))
+    }
   }
 }

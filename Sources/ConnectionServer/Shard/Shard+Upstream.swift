@@ -26,6 +26,7 @@ extension Shard {
       return
     }
     desk.records[record.row.number] = record
+    record.isHeld = desk.board.hasOpenStream
     let actions = desk.board.offer(record.row.number, now: now)
     writing.append(record, handed: !actions.isEmpty, now: now)
     perform(actions, desk)
@@ -112,8 +113,12 @@ extension Shard {
       record.write = .withdrawn
       writing.withdrew()
       if record.mayBeStored { writing.settleUpstream(record.row.sender, record.row.number, now: now) }
-    case .submitted: record.acked = true
-    case .durable: writing.settleUpstream(record.row.sender, record.row.number, now: now)
+    case .submitted:
+      record.acked = true
+      if bus != nil { desk.settling.insert(record.row.number) }
+    case .durable:
+      if bus != nil { desk.settling.insert(record.row.number) }
+      writing.settleUpstream(record.row.sender, record.row.number, now: now)
     case .withdrawn, .never: break
     }
   }
@@ -151,11 +156,13 @@ extension Shard {
   func senderClosed(_ sender: SenderID, _ stream: StreamRef) {
     guard let desk = desks[sender] else { return }
     perform(desk.board.streamClosed(stream, now: now), desk)
+    leaveToOthers(desk)
   }
 
   /// The store holds upstream messages of this sender from an earlier run.
   func upstreamLeft(_ sender: SenderID) {
     let desk = desk(sender)
+    if desk.leasing { desk.anotherPass = true }
     desk.behind = true
     leaseIfBehind(desk)
   }
@@ -168,13 +175,15 @@ extension Shard {
     let post = post
     let (index, sender) = (index, desk.sender)
     store.lease(
-      for: sender, after: desk.leasedUpTo, max: 500, node: 0, until: wall + .seconds(3600), now: wall
+      for: sender, after: desk.leasedUpTo, max: 500, node: bus?.node ?? 0, until: wall + .seconds(3600),
+      now: wall
     ) { post.post(.leased(sender, $0), to: index) }
   }
 
   func leased(_ sender: SenderID, _ result: Result<[StoredUpstream], StoreFault>) {
     let desk = desk(sender)
     desk.leasing = false
+    defer { desk.endLease() }
     guard case .success(let rows) = result else {
       readAgainLater(.lease(sender))
       counters.storeFaults.add(1)
@@ -193,7 +202,10 @@ extension Shard {
     }
     desk.leasedUpTo = last.number
     var actions: [UpstreamBoard<StreamRef>.Action] = []
-    for row in rows where desk.records[row.number] == nil && !desk.settledWhileBehind.contains(row.number) {
+    for row in rows
+    where desk.records[row.number] == nil && !desk.settledWhileBehind.contains(row.number)
+      && !desk.settling.contains(row.number)
+    {
       desk.records[row.number] = Upstream(row, origin: nil, write: .durable)
       actions += desk.board.offer(row.number, now: now)
     }

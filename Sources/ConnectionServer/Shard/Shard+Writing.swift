@@ -23,6 +23,7 @@ extension Shard {
       let ended = outcome.ended.filter { !hasEndedHere($0) }
       for (record, verdict) in zip(done.downstream, outcome.enqueue) { becameDurable(record, verdict) }
       for record in done.upstream { becameDurable(record) }
+      leaveToOthers(done.upstream)
       endedByRule(ended)
       forgetSettled(done.batch)
     case .failure(let fault):
@@ -104,6 +105,10 @@ extension Shard {
 
   private func forgetSettled(_ batch: WriteBatch) {
     for row in batch.settle { unmarkSettling(row.device, row.number) }
+    guard bus != nil else { return }
+    for (sender, rows) in Dictionary(grouping: batch.settleUpstream, by: \.sender) {
+      desks[sender]?.removed(rows.map(\.number))
+    }
   }
 
   /// The row is gone, or never came to be.

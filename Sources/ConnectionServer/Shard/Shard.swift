@@ -20,6 +20,7 @@ final class Shard {
   let accounts: AccountDirectory
   let keys: MessageKeys
   let post: any ShardPost
+  let bus: (any NodeBus)?
   let counters: ShardCounters
   let log: Log
 
@@ -88,6 +89,7 @@ final class Shard {
     accounts = context.accounts
     keys = context.keys
     post = context.post
+    bus = context.bus
     faults = context.faults
     watch = context.watch
     counters = ShardCounters(context.metrics, shard: index)
@@ -100,7 +102,9 @@ final class Shard {
     deliveries = DeliveryLog(capacity: tuning.deliveriesKept)
     events = EventRing(capacity: tuning.eventsKept)
     outboxes = Array(repeating: [], count: shardCount)
-    numbers = NumberMaker(node: index % 1024, ahead: context.numbersAhead)
+    numbers =
+      context.bus.map { NumberMaker(node: $0.node, part: index % 64, ahead: context.numbersAhead) }
+      ?? NumberMaker(node: index % 1024, ahead: context.numbersAhead)
   }
 
   func home(of device: DeviceNumber) -> Int { Int(device.value.magnitude % UInt64(shardCount)) }
@@ -199,6 +203,8 @@ struct ShardTuning: Sendable {
   /// Messages handed to devices of a shard that administration can show; each holds its body.
   var deliveriesKept = 1_024
   var tokensKept = 200_000
+  /// How long a message with a time to live of 0 may take to the node that its device is connected to.
+  var carriedOver: Duration = .seconds(5)
   /// Devices of a shard whose rates are remembered.
   var metersKept = 500_000
   /// Registrations that one step of all fan-outs visits together, and how many jobs share a step.
@@ -213,6 +219,8 @@ struct ShardTuning: Sendable {
   /// Pause before a batch that the store did not take is sent again, and how often.
   var writeRetryPause: Duration = .milliseconds(200)
   var writeTriesMax = 5
+  /// Devices whose backlogs are read in one go.
+  var backlogsAtOnce = 200
 }
 
 /// What one loop's streams read and write with, one after the other.

@@ -16,6 +16,10 @@ final class UpstreamDesk {
   var anotherPass = false
   /// Done while behind: a lease under way may have seen their rows.
   var settledWhileBehind: Set<MessageNumber> = []
+  /// Done, but their rows may still be in a store that nodes share, where every notice leads to another look.
+  var settling: Set<MessageNumber> = []
+  /// Removed for good while a lease was under way, which may have seen them.
+  var settledDuringLease: [MessageNumber] = []
   /// The shard will look whether something is to be handed out again.
   var isScheduled = false
 
@@ -24,6 +28,16 @@ final class UpstreamDesk {
     board = UpstreamBoard(
       windowMax: limits.pendingPerStreamMax, retryFirst: limits.upstreamRetryFirst,
       retryLongest: limits.upstreamRetryLongest)
+  }
+
+  /// The rows are gone from the store.
+  func removed(_ numbers: [MessageNumber]) {
+    if leasing { settledDuringLease += numbers } else { settling.subtract(numbers) }
+  }
+
+  func endLease() {
+    settling.subtract(settledDuringLease)
+    settledDuringLease = []
   }
 
   func drop(_ record: Upstream) {

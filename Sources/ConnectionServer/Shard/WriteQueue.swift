@@ -120,7 +120,9 @@ struct WriteQueue {
       guard case .queued = record.write else { continue }
       record.write = .submitted
       upstreamRows.append(record)
-      next.append.append(record.row)
+      var row = record.row
+      row.isHeld = record.isHeld
+      next.append.append(row)
     }
     downstream.removeAll(keepingCapacity: downstream.count < 4096)
     upstream.removeAll(keepingCapacity: upstream.count < 4096)

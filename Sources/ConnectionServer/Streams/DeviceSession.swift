@@ -45,15 +45,26 @@ final class DeviceSession: StreamSession, DeviceStream {
   private func claim() {
     let (post, index, reference) = (context.post, shard.index, reference)
     let awaySince = shard.wall + .seconds(-context.limits.deviceAwaySecondsMax)
-    context.store.claim(device, node: 0, awaySince: awaySince, now: shard.wall) { result in
+    let (store, device, now) = (context.store, device, shard.wall)
+    context.store.claim(device, node: context.node, awaySince: awaySince, now: now) { result in
       post.post(
-        .perform { ($0.deviceStreams[reference.stream] as? DeviceSession)?.claimed(result) }, to: index)
+        .perform { shard in
+          if let session = shard.deviceStreams[reference.stream] as? DeviceSession {
+            session.claimed(result)
+          } else if case .success(let grant) = result {
+            // The stream ended meanwhile, and nobody else will give it up.
+            store.release(device, epoch: grant.epoch, now: now) { _ in }
+          }
+        }, to: index)
     }
   }
 
   private func claimed(_ result: Result<StreamGrant, StoreFault>) {
     switch result {
     case .success(let grant):
+      if let previous = grant.previousNode, previous != context.node {
+        context.bus?.send(.kick(device, epoch: grant.epoch), to: previous)
+      }
       shard.endedByRule(grant.ended)
       slot = shard.deviceOpened(device, self, epoch: grant.epoch)
     case .failure(.refused): connection.fail(.notAuthorized, "The device is gone")

@@ -10,6 +10,10 @@ struct ServeCommand: Subcommand {
   static let summary = "Runs the server until SIGTERM or SIGINT, which drain it."
   static let flags = [
     Flag("data", "DIR", "data directory (default ./weir-data)"),
+    Flag(
+      "store", "URL",
+      "postgres://… that any number of nodes may share; may be repeated (default: an embedded store in the data directory)"
+    ),
     Flag("host", "ADDRESS", "address the XMPP and HTTPS listeners bind (default localhost)"),
     Flag("xmpp-port", "N", "XMPP over TLS (default 5235; 0 picks a free port)"),
     Flag("https-port", "N", "HTTPS (default 8443)"),
@@ -33,6 +37,7 @@ struct ServeCommand: Subcommand {
   static let examples = [
     "weir serve",
     "weir serve --data /var/lib/weir --host 0.0.0.0 --certificate fullchain.pem --certificate-key key.pem",
+    "weir serve --store 'postgres://weir@db1,db2,db3/weir?sslmode=verify-full'",
     "weir serve --xmpp-port 0 --https-port 0 --admin-port 0",
   ]
 
@@ -43,6 +48,10 @@ struct ServeCommand: Subcommand {
   init(_ arguments: Arguments) throws(UsageFault) {
     var configuration = ServerConfiguration()
     configuration.dataDirectory = arguments.text("data", default: configuration.dataDirectory)
+    // In the environment or the file, where a name stands once, spaces part them.
+    let stores = arguments.all("store").isEmpty ? [arguments.text("store") ?? ""] : arguments.all("store")
+    configuration.stores = stores.flatMap { $0.split(separator: " ").map(String.init) }
+    if let problem = configuration.storeProblem { throw UsageFault(message: "--store: \(problem).") }
     configuration.host = arguments.text("host", default: configuration.host)
     let ports = 0...65535
     configuration.xmppPort = try arguments.number("xmpp-port", default: configuration.xmppPort, in: ports)
@@ -142,6 +151,7 @@ struct ServeCommand: Subcommand {
       .init("test-mode", .bool(configuration.acceptsAnyBearer)),
       .init("log-level", .string(configuration.logLevel)), .init("log-json", .bool(configuration.logJSON)),
     ]
+    if let store = configuration.shownStore { members.insert(.init("store", .string(store)), at: 1) }
     if let certificate = configuration.certificate {
       members.append(.init("certificate", .string(certificate.chain)))
       members.append(.init("certificate-key", .string(certificate.key)))

@@ -7,6 +7,7 @@ package enum WeirProgram {
     ServeCommand.self, CertsCommand.self, RegisterCommand.self, DeviceCommand.self, SendCommand.self,
     BulkCommand.self, LoadCommand.self, ListenCommand.self, DemoCommand.self, ProjectCommand.self,
     KeyCommand.self, TokenCommand.self, TopicCommand.self, UserCommand.self, GroupCommand.self,
+    MigrateCommand.self, RebalanceCommand.self,
     StreamCommand.self,
     FaultCommand.self,
   ]

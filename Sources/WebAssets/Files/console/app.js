@@ -10,14 +10,15 @@ import { devices } from "./devices.js";
 import { groups, topics, users } from "./targets.js";
 import { projects } from "./projects.js";
 import { compose } from "./compose.js";
+import { nodes } from "./nodes.js";
 import { phones } from "./phones.js";
 import { faults } from "./faults.js";
 
 const VIEWS = {
   overview: ["Overview", overview], messages: ["Messages", messages], devices: ["Devices", devices], topics: ["Topics", topics], groups: ["Groups", groups],
-  users: ["Users", users], projects: ["Projects", projects], compose: ["Compose", compose], phones: ["Phones", phones], faults: ["Faults", faults],
+  users: ["Users", users], projects: ["Projects", projects], nodes: ["Nodes", nodes], compose: ["Compose", compose], phones: ["Phones", phones], faults: ["Faults", faults],
 };
-const SECTIONS = [["Watch", ["overview", "messages"]], ["Manage", ["devices", "topics", "groups", "users", "projects"]], ["Try", ["compose", "phones", "faults"]]];
+const SECTIONS = [["Watch", ["overview", "messages", "nodes"]], ["Manage", ["devices", "topics", "groups", "users", "projects"]], ["Try", ["compose", "phones", "faults"]]];
 
 let current = null;
 let isIn = false;

@@ -1,14 +1,13 @@
 import Bytes
 import PushModel
 import Seams
-import Stores
 
 /// Journal entries of one batch as one blob: 41 bytes each, little endian: key (high, low), sender, device,
 /// time, state.
-enum JournalPacking {
-  static let entrySize = 41
+package enum JournalPacking {
+  package static let entrySize = 41
 
-  static func pack(_ entries: [JournalEntry]) -> [UInt8] {
+  package static func pack(_ entries: [JournalEntry]) -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: entries.count * entrySize) { buffer, count in
       let raw = UnsafeMutableRawBufferPointer(buffer)
       var offset = 0
@@ -26,7 +25,7 @@ enum JournalPacking {
   }
 
   /// The entries, last first; nil when the bytes are not a whole number of entries or name no state.
-  static func unpackBackwards(_ bytes: UnsafeRawBufferPointer) -> [JournalEntry]? {
+  package static func unpackBackwards(_ bytes: UnsafeRawBufferPointer) -> [JournalEntry]? {
     guard bytes.count % entrySize == 0 else { return nil }
     var entries: [JournalEntry] = []
     entries.reserveCapacity(bytes.count / entrySize)
