@@ -101,6 +101,7 @@ func ticketKey(
     EVP_DecryptInit_ex2(cipher, aes, key.seal, start, nil) == 1,
     shim_EVP_MAC_CTX_set_hmac_sha256(code, key.code, key.code.count) == 1
   else { return 0 }
-  // Used once, a ticket does not let a watcher link two connections (RFC 8446 appendix C.4).
-  return 2
+  // Used once, a ticket does not let a watcher link two connections (RFC 8446 appendix C.4). In TLS 1.2 it would not be
+  // hidden on its way.
+  return isForTLS13 ? 2 : 1
 }
