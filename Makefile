@@ -18,7 +18,7 @@ CANARIES := store-forgets device-forgets server-forgets owner-read-before-commit
 export NO_COLOR := $(if $(CI),1,$(NO_COLOR))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-rest fmt lint tidy demo bench durability bulk-kills bench-peers soak many-devices storm cluster bench-cluster durability-cluster migrate-million simulate canaries certs docs fuzz tsan asan release clean
+.PHONY: help run test check check-rest fmt lint tidy demo bench durability bulk-kills bench-peers soak many-devices bench-flat storm cluster bench-cluster durability-cluster migrate-million simulate canaries certs docs fuzz tsan asan release clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,12 @@ bench: ## Measure a running server and the cores in a release build (BENCH='--sm
 	.build/release/stream-bench $(BENCH)
 	.build/release/stream-bench --http $(BENCH)
 	.build/release/weir-bench $(BENCH)
+
+bench-flat: ## Measure whether a message costs the same beside 18,000 devices and 10 million stored ones (STORED=1000000)
+	@dev/deps.sh run
+	swift build -c release --product weir
+	swift build -c release --product stream-bench
+	.build/release/stream-bench --flat --stored $(or $(STORED),10000000)
 
 storm: ## Have thousands of devices on WebSockets come and go at once, with a verdict (DEVICES=5000)
 	@dev/deps.sh run

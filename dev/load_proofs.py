@@ -255,7 +255,8 @@ def soak(minutes):
     # Ids of the last ten minutes are remembered, a million at most: until then memory grows with them.
     ids = min(half * seconds / 3, max(0, 1_000_000 - half * seconds / 3)) * ID_BYTES / 2**20
     print(f"of the difference, up to {ids:.1f} MiB are the memory of ids that were seen")
-    # Caches of the store fill for the first minutes: a short run only shows that nothing runs away.
+    # Caches with bounds fill for the first minutes, see docs/performance.md: pages of the store alone take up to 80 MiB. A
+    # short run only shows that nothing runs away.
     spare = 2 if seconds >= 1200 else 32
     if late > early * 1.05 + spare + ids:
         faults.append("memory grows")

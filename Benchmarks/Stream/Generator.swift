@@ -88,6 +88,15 @@ final class Generator: @unchecked Sendable {
     stream.connect()
   }
 
+  /// Cuts off all devices but the first; they get no more messages.
+  func closeDevices(keeping count: Int) async throws {
+    try await loop.perform { [self] in
+      for stream in devices.dropFirst(count) { stream.close() }
+      devices = Array(devices.prefix(count))
+      tokens = Array(tokens.prefix(count))
+    }
+  }
+
   func connectSenders(_ count: Int, identity: String, key: String, port: UInt16) async throws {
     let before = ready.load(ordering: .relaxed)
     try await loop.perform { [self] in

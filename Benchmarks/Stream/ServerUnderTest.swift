@@ -15,13 +15,16 @@ final class ServerUnderTest {
   private(set) var senderID = ""
   var credentials: String { directory + "/credentials" }
 
-  /// - Parameter more: Further flags of `weir serve`.
-  init(loops: Int, weir: String, more: [String] = []) throws {
+  /// - Parameters:
+  ///   - more: Further flags of `weir serve`.
+  ///   - directory: Its data; nil for a fresh one.
+  init(loops: Int, weir: String, more: [String] = [], directory: String? = nil) throws {
     self.loops = loops
     self.weir = weir
     self.more = more
-    directory =
-      FileManager.default.temporaryDirectory.appendingPathComponent(
+    self.directory =
+      directory
+      ?? FileManager.default.temporaryDirectory.appendingPathComponent(
         "weir-bench-\(getpid())-\(UInt32.random(in: 0 ... .max))"
       ).path
     try start()

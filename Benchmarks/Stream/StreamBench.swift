@@ -10,6 +10,9 @@ import Telemetry
 ///
 /// `stream-bench [--weir PATH] [--loops N] [--seconds S] [--only SHAPE|fanout|memory|devices] [--smoke] [--http]`
 /// `stream-bench --storm N` has N devices on WebSockets come, go and come back, and gives a verdict
+/// `stream-bench --flat [--stored N] [--only devices|stored|fill] [--keep DIR]` tells whether a message costs the same with
+/// many devices and many stored messages
+/// `stream-bench --logins N` has N devices log in, with full and with resumed handshakes
 @main
 struct StreamBench {
   var weir = ".build/release/weir"
@@ -20,6 +23,10 @@ struct StreamBench {
   /// The ways to send alone.
   var isHTTP = false
   var storm: Int?
+  var logins: Int?
+  var isFlat = false
+  var stored: Int?
+  var keep: String?
 
   static func main() async {
     shim_line_buffer_stdout()
@@ -34,6 +41,10 @@ struct StreamBench {
       case "--http": bench.isHTTP = true
       case "--smoke": bench.isSmoke = true
       case "--storm": bench.storm = words.popFirst().flatMap { Int($0) } ?? 5_000
+      case "--logins": bench.logins = words.popFirst().flatMap { Int($0) } ?? 2_000
+      case "--flat": bench.isFlat = true
+      case "--stored": bench.stored = words.popFirst().flatMap { Int($0) }
+      case "--keep": bench.keep = words.popFirst()
       default:
         print("stream-bench: unknown argument \(word)")
         exit(2)
@@ -50,6 +61,14 @@ struct StreamBench {
       guard try await WebSocketStorm(loops: loops, weir: weir, devices: storm).run() else { exit(1) }
       return
     }
+    if let logins {
+      try await LoginBench(loops: loops, weir: weir, devices: logins, turns: isSmoke ? 1 : 3).run()
+      return
+    }
+    if isFlat {
+      guard try await flat.run() else { exit(1) }
+      return
+    }
     if isHTTP {
       try await HTTPCompared(weir: weir, loops: loops, seconds: isSmoke ? 0.2 : seconds).run()
       return
@@ -58,6 +77,9 @@ struct StreamBench {
       try await throughput(devices: 20, shapes: [(2, 10)], seconds: 0.5)
       try deviceMemory(devices: 20)
       try await FanoutBench(loops: loops, weir: weir, subscribers: 500, connected: 20, seconds: 0.3).run()
+      try await LoginBench(loops: loops, weir: weir, devices: 20, turns: 1).run()
+      // Too short for a verdict.
+      _ = try await flat.run()
       return
     }
     print(
@@ -80,6 +102,15 @@ struct StreamBench {
     }
     if only == nil || only == "memory" { try await memory() }
     if only == nil || only == "devices" { try deviceMemory(devices: 1_000) }
+  }
+
+  private var flat: FlatBench {
+    var flat = FlatBench(loops: loops, weir: weir)
+    flat.keep = keep
+    flat.only = only.flatMap { FlatBench.Part(rawValue: $0) }
+    if isSmoke { (flat.devicesMax, flat.storedMax, flat.seconds, flat.warmUp) = (60, 2_000, 0.3, 0.1) }
+    if let stored { flat.storedMax = stored }
+    return flat
   }
 
   private func throughput(devices count: Int, shapes: [(Int, Int)], seconds: Double) async throws {

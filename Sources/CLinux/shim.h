@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -15,12 +16,14 @@
 #include <sys/syscall.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-// Declared by <pthread.h> for _GNU_SOURCE alone.
+// Declared by <pthread.h> and others for _GNU_SOURCE alone.
 int pthread_setname_np(pthread_t thread, const char *name);
 int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int from);
 int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *actions, const char *path);
+int sem_clockwait(sem_t *semaphore, clockid_t clock, const struct timespec *until);
 int pipe2(int descriptors[2], int flags);
 void *memmem(const void *haystack, size_t haystack_count, const void *needle, size_t needle_count);
 

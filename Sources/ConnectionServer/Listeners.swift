@@ -41,12 +41,12 @@ struct Listeners: Sendable {
 
   private func openXMPP(_ hosts: [String], _ wanted: Int) async throws -> Int {
     let tls = tls
-    return try await open("xmpp", hosts, wanted, on: workers) { worker, accepted in
+    return try await open("xmpp", hosts, wanted, on: workers, gate: { $0.xmppGate }) { worker, accepted in
       // A connection that cannot be set up is closed already.
       guard let channel = try? Channel(accepting: accepted, context: tls.xmpp, on: worker.loop) else {
         return
       }
-      _ = XMPPConnection(worker: worker, channel: channel)
+      _ = XMPPConnection(worker: worker, channel: channel, gate: worker.xmppGate)
     }
   }
 
@@ -54,11 +54,12 @@ struct Listeners: Sendable {
     _ hosts: [String], _ wanted: Int, _ handler: any HTTPHandler, _ workers: [LoopWorker]
   ) async throws -> Int {
     let (tls, limits) = (tls, httpLimits)
-    return try await open("https", hosts, wanted, on: workers) { worker, accepted in
+    return try await open("https", hosts, wanted, on: workers, gate: { $0.httpsGate }) { worker, accepted in
       guard let channel = try? Channel(accepting: accepted, context: tls.https, on: worker.loop) else {
         return
       }
-      _ = HTTPConnection(worker: worker, channel: channel, limits: limits, handler: handler)
+      _ = HTTPConnection(
+        worker: worker, channel: channel, limits: limits, handler: handler, gate: worker.httpsGate)
     }
   }
 
@@ -80,6 +81,7 @@ struct Listeners: Sendable {
   /// Binds one port on every host and listens with a socket of its own on each of `workers`.
   private func open(
     _ name: String, _ hosts: [String], _ wanted: Int, on workers: [LoopWorker],
+    gate: (@Sendable (LoopWorker) -> LoginGate)? = nil,
     _ accept: @escaping @Sendable (LoopWorker, AcceptedSocket) -> Void
   ) async throws -> Int {
     var port = wanted
@@ -92,10 +94,14 @@ struct Listeners: Sendable {
           port = Int(socket.port)
           let log = context.log
           try await worker.loop.perform {
-            worker.listeners.append(
-              try TCPListener(
-                socket, on: worker.loop, accepted: { accept(worker, $0) },
-                troubled: { log.error("Accepting a connection failed", ["fault": .init("\($0)")]) }))
+            let listener = try TCPListener(
+              socket, on: worker.loop, accepted: { accept(worker, $0) },
+              troubled: { log.error("Accepting a connection failed", ["fault": .init("\($0)")]) })
+            if let gate = gate?(worker) {
+              listener.admits = { [unowned gate] in gate.admits() }
+              gate.listeners.append(listener)
+            }
+            worker.listeners.append(listener)
           }
         }
       } catch  where order > 0 {

@@ -52,13 +52,14 @@ extension Device.Configuration {
     limits.keepaliveAfter = keepaliveIdle
     limits.deadAfter = deadAfter
     limits.pingAfter = deadAfter * 2 / 3
+    var login = ClientLogin(
+      host: "fcm-xmpp.googleapis.com",
+      credentials: PlainCredentials(
+        authcid: credentials.deviceID, password: credentials.deviceSecret))
+    // Over a WebSocket the steps are messages of their own, and `open` stands between them.
+    login.isPipelined = webSocketPath == nil
     return ClientEndpoint(
       host: host, port: port, certificateName: serverName, context: shared,
-      webSocketPath: webSocketPath,
-      login: ClientLogin(
-        host: "fcm-xmpp.googleapis.com",
-        credentials: PlainCredentials(
-          authcid: credentials.deviceID, password: credentials.deviceSecret)),
-      limits: limits, connectTimeout: connectTimeout)
+      webSocketPath: webSocketPath, login: login, limits: limits, connectTimeout: connectTimeout)
   }
 }

@@ -27,7 +27,7 @@ package final class EventLoop: @unchecked Sendable {
   package static let receiveBytesMax = 64 * 1024
 
   /// A round that has taken so long ends before the rest of what is readable is read; looked at every few reads.
-  private static let roundNs: Int64 = 20_000_000
+  private static let roundNs: Int64 = 10_000_000
 
   /// Names the thread, cut to 15 bytes.
   package let name: String
@@ -275,7 +275,7 @@ package final class EventLoop: @unchecked Sendable {
     if moment == nil { moment = time.moment }
   }
 
-  /// The end of a read: ends a round that has become long.
+  /// The end of a read, or of accepting: ends a round that has become long.
   ///
   /// After a full batch of events (1,024) libuv polls again before it comes back, up to 48 times. Thousands of peers
   /// that come or leave together would make one round of all of it, and nobody's answer would leave before its end.

@@ -76,6 +76,10 @@ package final class TCPListener: LoopHandle {
   private let accepting: Accepting
   private var poll: UnsafeMutablePointer<uv_poll_t>?
   private var pauseTimer: LoopTimer?
+  private var isHeld = false
+
+  /// Whether a connection may be accepted now; those that may not wait in the system's queue until ``acceptAgain()``.
+  package var admits: () -> Bool = { true }
 
   /// - Parameters:
   ///   - accepted: Owns what it is given. To spread over loops, submit the socket to one of them.
@@ -121,6 +125,13 @@ package final class TCPListener: LoopHandle {
       }, troubled: troubled)
   }
 
+  /// Goes on after ``admits`` said no.
+  package func acceptAgain() {
+    guard isHeld, let poll else { return }
+    isHeld = false
+    uv_poll_start(poll, CInt(UV_READABLE.rawValue), acceptReady)
+  }
+
   /// Stops accepting and closes the socket.
   ///
   /// Harmless when repeated.
@@ -135,8 +146,18 @@ package final class TCPListener: LoopHandle {
 
   fileprivate func accept() {
     loop.beginCallback()
+    acceptWaiting()
+    loop.readEnded()
+  }
+
+  private func acceptWaiting() {
     for _ in 0..<Self.acceptedPerRoundMax {
       guard let poll else { return }
+      guard admits() else {
+        isHeld = true
+        uv_poll_stop(poll)
+        return
+      }
       let fault: NetworkFault
       switch accepting(socket.descriptor) {
       case .success(let connection):
@@ -185,6 +206,17 @@ private func listenerClosed(_ handle: UnsafeMutablePointer<uv_handle_t>?) {
   let data = handle.pointee.data
   UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_poll_t.self).deallocate()
   if let data { Unmanaged<TCPListener>.fromOpaque(data).release() }
+}
+
+/// The address of a name that is this machine, as text; nil for any other name.
+///
+/// Thousands of connections to `localhost` would each ask the resolver. Blocks, so at start only.
+package func loopbackAddress(of host: String) -> String? {
+  guard numericAddress(host, port: 0) == nil,
+    let found = resolved(host, port: 0).flatMap({ PeerAddress($0) }),
+    found.isLoopback
+  else { return nil }
+  return found.host
 }
 
 /// The first address of a name, IPv4 before IPv6; blocks, at start only.

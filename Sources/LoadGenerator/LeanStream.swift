@@ -19,6 +19,10 @@ package struct LeanServer: Sendable {
   package var webSocketPath: String?
   /// For connecting and TLS, and again for each step of the log-in.
   package var timeout: Duration
+  /// Whether the steps of a log-in are sent at once; see `ClientLogin`.
+  ///
+  /// Never over WebSocket.
+  package var isPipelined = true
 
   package init(
     host: String, port: UInt16, name: String? = nil, context: TLSContext, webSocketPath: String? = nil,
@@ -80,11 +84,12 @@ package final class LeanStream: ChannelDelegate {
     limits.loginWithin = server.timeout
     limits.deadAfter = .seconds(1 << 30)
     limits.pingAfter = .seconds(1 << 30)
-    stream = ClientStream(
-      login: ClientLogin(
-        host: "fcm-xmpp.googleapis.com",
-        credentials: PlainCredentials(authcid: identity, password: password), window: window),
-      limits: limits, now: loop.now)
+    var login = ClientLogin(
+      host: "fcm-xmpp.googleapis.com",
+      credentials: PlainCredentials(authcid: identity, password: password), window: window)
+    // As the device runtime does.
+    login.isPipelined = server.isPipelined && server.webSocketPath == nil
+    stream = ClientStream(login: login, limits: limits, now: loop.now)
   }
 
   package func connect() {

@@ -50,6 +50,12 @@ final class LoadDevice {
       if isConnecting != oldValue { run.connecting += isConnecting ? 1 : -1 }
     }
   }
+  /// Logged in, and in the run's count of those.
+  private var isCounted = false {
+    didSet {
+      if isCounted != oldValue { run.connected += isCounted ? 1 : -1 }
+    }
+  }
   private var began = Moment(ns: 0)
 
   init(_ index: Int, _ identity: LoadIdentity, habit: Habit, run: LoadRun) {
@@ -81,6 +87,7 @@ final class LoadDevice {
   private func opened(_ stream: LeanStream) {
     failures = 0
     isConnecting = false
+    isCounted = true
     run.deviceUp(self, after: run.clock - began)
     for number in upstream { write(upstream: number) }
     if habit == .halfOpen { stream.pause() }
@@ -90,6 +97,7 @@ final class LoadDevice {
     let wasUp = bytesSeen > 0 || failures == 0
     stream = nil
     isConnecting = false
+    isCounted = false
     failures += wasUp ? 1 : 2
     run.deviceLost(self, why, failures: failures)
   }
@@ -97,6 +105,7 @@ final class LoadDevice {
   /// Cuts the stream, as a network that goes away does.
   func cut() {
     isConnecting = false
+    isCounted = false
     stream?.close()
     stream = nil
   }

@@ -27,7 +27,6 @@ extension LoadRun {
   }
 
   func deviceUp(_ device: LoadDevice, after time: Duration) {
-    connected += 1
     second.connects += 1
     connectTimes.record(time)
     lastProgress = clock
@@ -36,7 +35,6 @@ extension LoadRun {
 
   func deviceLost(_ device: LoadDevice, _ why: String, failures: Int) {
     note(loss: why)
-    recount()
     connectLater(device, within: .milliseconds(min(30_000, 250 << min(failures, 7))))
   }
 
@@ -44,12 +42,8 @@ extension LoadRun {
   func cut(_ device: LoadDevice) {
     device.cut()
     second.cuts += 1
-    recount()
     connectLater(device, within: scenario.devices.away)
   }
-
-  /// Counted afresh, since a stream ends in many ways; a loss is rare beside messages.
-  private func recount() { connected = devices.count(where: \.isUp) }
 
   /// Comes back at any time within `most`: never all in step.
   private func connectLater(_ device: LoadDevice, within most: Duration) {

@@ -77,6 +77,7 @@ package final class LoadRun: @unchecked Sendable {
   var skipped = 0
   var nacks: [String: Int] = [:]
   var losses: [String: Int] = [:]
+  /// Devices that are logged in; each counts itself.
   var connected = 0
   var lastSurprise: String?
 

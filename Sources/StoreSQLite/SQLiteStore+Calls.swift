@@ -98,13 +98,15 @@ extension SQLiteStore {
     _ device: DeviceNumber, node: Int, awaySince: WallTime?, now: WallTime,
     _ done: @escaping Completion<StreamGrant>
   ) {
-    onWriter(done) { writer throws(SQLiteFailure) in
+    onWriter(isPatient: true, done) { writer throws(SQLiteFailure) in
       try writer.claim(device, node: node, awaySince: awaySince, now: now)
     }
   }
 
   package func touch(_ devices: [DeviceNumber], now: WallTime, _ done: @escaping Completion<Void>) {
-    onWriter(done) { writer throws(SQLiteFailure) in .success(try writer.touch(devices, now: now)) }
+    onWriter(isPatient: true, done) { writer throws(SQLiteFailure) in
+      .success(try writer.touch(devices, now: now))
+    }
   }
 
   package func sweepIdle(
@@ -130,7 +132,7 @@ extension SQLiteStore {
   package func release(
     _ device: DeviceNumber, epoch: Int64, now: WallTime, _ done: @escaping Completion<Void>
   ) {
-    onWriter(done) { writer throws(SQLiteFailure) in
+    onWriter(isPatient: true, done) { writer throws(SQLiteFailure) in
       .success(try writer.release(device, epoch: epoch, now: now))
     }
   }

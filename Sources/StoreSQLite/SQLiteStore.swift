@@ -15,6 +15,9 @@ package final class SQLiteStore: Store {
     package var writesWaitingMax = 4_096
     /// Reads that may wait on either reading thread.
     package var readsWaitingMax = 65_536
+    /// When claims and releases of streams alone are to be written, so much lies between two transactions: a device
+    /// that logs in among thousands shares one with others.
+    package var claimsWait = Duration.milliseconds(5)
     /// Devices whose counts the writer remembers, at some 200 bytes each.
     package var cachedDevicesMax = 65_536
     /// Page cache of the writer.
@@ -53,6 +56,7 @@ package final class SQLiteStore: Store {
       let incarnation = Incarnation()
       writer = try WorkThread(
         name: "store-write", queueMax: options.writesWaitingMax, batchMax: .max,
+        patience: options.claimsWait,
         make: { () throws(StoreFault) in
           try Writer(path: file, options: options, checkpoints: plan) { incarnation.set($0) }
         },
@@ -147,7 +151,8 @@ package final class SQLiteStore: Store {
 
   /// Turns work and its completion into a job for one of the threads.
   private func submit<Context, Value: Sendable>(
-    to thread: WorkThread<Context>, isFollowUp: Bool = false, _ done: @escaping Completion<Value>,
+    to thread: WorkThread<Context>, isFollowUp: Bool = false, isPatient: Bool = false,
+    _ done: @escaping Completion<Value>,
     _ work: @escaping @Sendable (Context) throws(SQLiteFailure) -> Result<Value, StoreFault>
   ) {
     guard isFollowUp || isOpen else {
@@ -159,15 +164,15 @@ package final class SQLiteStore: Store {
         let result = try work(context)
         return { done(result) }
       },
-      fail: { done(.failure($0)) })
+      fail: { done(.failure($0)) }, isPatient: isPatient)
     thread.submit(job, isFollowUp: isFollowUp)
   }
 
   func onWriter<Value: Sendable>(
-    isFollowUp: Bool = false, _ done: @escaping Completion<Value>,
+    isFollowUp: Bool = false, isPatient: Bool = false, _ done: @escaping Completion<Value>,
     _ work: @escaping @Sendable (Writer) throws(SQLiteFailure) -> Result<Value, StoreFault>
   ) {
-    submit(to: writer, isFollowUp: isFollowUp, done, work)
+    submit(to: writer, isFollowUp: isFollowUp, isPatient: isPatient, done, work)
   }
 
   func onQuick<Value: Sendable>(

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import Seams
 
 /// A counting semaphore.
 ///
@@ -16,6 +17,13 @@ final class Semaphore: @unchecked Sendable {
   }
 
   func post() { sem_post(pointer) }
+
+  /// Waits for a post, until `deadline` of the monotonic clock at most.
+  func wait(until deadline: Moment) {
+    var time = timespec(
+      tv_sec: Int(deadline.ns / 1_000_000_000), tv_nsec: Int(deadline.ns % 1_000_000_000))
+    while sem_clockwait(pointer, CLOCK_MONOTONIC, &time) != 0, errno == EINTR {}
+  }
 
   /// Waits for a post; signals do not end the wait.
   func wait() {

@@ -11,6 +11,8 @@ struct Job<Context>: Sendable {
   let run: @Sendable (Context) throws(SQLiteFailure) -> @Sendable () -> Void
   /// Answers in place of `run`'s return.
   let fail: @Sendable (StoreFault) -> Void
+  /// May wait for company, so that thousands of them at once are not as many transactions.
+  var isPatient = false
 }
 
 /// A thread that makes a `Context`, serves jobs with it in batches, and ends it.
@@ -19,8 +21,14 @@ struct Job<Context>: Sendable {
 final class WorkThread<Context>: Sendable {
   private struct State: Sendable {
     var queue: [Job<Context>] = []
+    /// Of the queue, those that do not wait for company.
+    var urgent = 0
     /// The thread waits on `wake`.
     var idle = false
+    /// The thread waits on `wake` for a job that is not patient, or for some time.
+    var lingering = false
+    /// Until then patient jobs alone are left in the queue.
+    var lingerUntil = Moment(ns: 0)
     /// Runs on the thread at its end; set by `close`.
     var atEnd: (@Sendable () -> Void)?
     var closed = false
@@ -30,18 +38,23 @@ final class WorkThread<Context>: Sendable {
   private let wake = Semaphore()
   private let queueMax: Int
   private let batchMax: Int
+  private let patience: Duration
+  private let time: any TimeSource
 
   /// Starts the thread and waits until the context is made.
   /// - Parameters:
   ///   - queueMax: Jobs that may wait; further ones are turned away.
   ///   - batchMax: Jobs that are served together at most.
+  ///   - patience: Groups of patient jobs alone begin at least so far apart.
   init(
-    name: String, queueMax: Int, batchMax: Int,
+    name: String, queueMax: Int, batchMax: Int, patience: Duration = .zero,
     make: @escaping @Sendable () throws(StoreFault) -> Context,
     serve: @escaping @Sendable (Context, ArraySlice<Job<Context>>) -> Void
   ) throws(StoreFault) {
     self.queueMax = queueMax
     self.batchMax = batchMax
+    self.patience = patience
+    time = SystemTime()
     let start = Start()
     let started = startThread(name: name) { [self] in
       runToEnd(start, make, serve)
@@ -77,13 +90,20 @@ final class WorkThread<Context>: Sendable {
 
   private func work(_ context: Context, _ serve: (Context, ArraySlice<Job<Context>>) -> Void) {
     while true {
-      let (jobs, ended) = state.withLock { state in
+      let (jobs, ended, due) = state.withLock { state -> ([Job<Context>], Bool, Moment?) in
+        state.lingering = false
+        if let due = lingers(&state) { return ([], false, due) }
         let jobs = state.queue
         state.queue = []
+        state.urgent = 0
         state.idle = jobs.isEmpty && !state.closed
-        return (jobs, jobs.isEmpty && state.closed)
+        return (jobs, jobs.isEmpty && state.closed, nil)
       }
       if ended { break }
+      if let due {
+        wake.wait(until: due)
+        continue
+      }
       if jobs.isEmpty { wake.wait() }
       var rest = jobs[...]
       while !rest.isEmpty {
@@ -93,6 +113,20 @@ final class WorkThread<Context>: Sendable {
     }
   }
 
+  /// Whether the queue holds patient jobs alone, and such a group began a moment ago.
+  ///
+  /// - Returns: How long they wait for company.
+  private func lingers(_ state: inout State) -> Moment? {
+    guard patience > .zero, state.urgent == 0, !state.queue.isEmpty, !state.closed else { return nil }
+    let now = time.moment
+    guard now < state.lingerUntil, state.queue.count < queueMax / 2 else {
+      state.lingerUntil = now + patience
+      return nil
+    }
+    state.lingering = true
+    return state.lingerUntil
+  }
+
   /// Hands a job over, or fails it at once when the queue is full or the thread has been closed.
   /// - Parameter isFollowUp: The job goes on with one that was accepted: no bound, and taken while closing.
   func submit(_ job: Job<Context>, isFollowUp: Bool = false) {
@@ -100,8 +134,10 @@ final class WorkThread<Context>: Sendable {
       if state.closed, !isFollowUp { return "the store is closed" }
       if state.queue.count >= queueMax, !isFollowUp { return "the store's queue is full" }
       state.queue.append(job)
-      if state.idle {
+      if !job.isPatient { state.urgent += 1 }
+      if state.idle || (state.lingering && (!job.isPatient || state.queue.count >= queueMax / 2)) {
         state.idle = false
+        state.lingering = false
         wake.post()
       }
       return nil
@@ -117,8 +153,9 @@ final class WorkThread<Context>: Sendable {
       guard !state.closed else { return }
       state.closed = true
       state.atEnd = atEnd
-      if state.idle {
+      if state.idle || state.lingering {
         state.idle = false
+        state.lingering = false
         wake.post()
       }
     }

@@ -64,6 +64,8 @@ package final class TLSContext: @unchecked Sendable {
   package let isServer: Bool
   let verifies: Bool
   let sessions: ClientSessions
+  /// A server's.
+  let ticketKeys: TicketKeys?
   /// The protocols in the wire form of RFC 7301: a length byte before each name.
   private let protocols: [UInt8]
 
@@ -77,26 +79,21 @@ package final class TLSContext: @unchecked Sendable {
     sessions = ClientSessions(perServerMax: 0)
     protocols = try wireForm(options.protocols)
     guard let made = SSL_CTX_new(TLS_server_method()) else { throw unusable("TLS") }
+    do throws(TLSFault) {
+      ticketKeys = try useCertificate(of: options, in: made, previous: previous?.ticketKeys)
+    } catch {
+      SSL_CTX_free(made)
+      throw error
+    }
     pointer = made
     try configure(options.versionMin, options.versionMax)
-    SSL_CTX_set_default_passwd_cb(pointer, noPassPhrase)
-    let chain = options.certificateChainFile
-    guard SSL_CTX_use_certificate_chain_file(pointer, chain) == 1 else {
-      throw unusable("certificate \(chain)")
-    }
-    let key = options.privateKeyFile
-    guard SSL_CTX_use_PrivateKey_file(pointer, key, SSL_FILETYPE_PEM) == 1 else {
-      throw unusable("key \(key)")
-    }
-    guard SSL_CTX_check_private_key(pointer) == 1 else {
-      throw unusable("key \(key) and certificate \(chain)")
-    }
     _ = shim_SSL_CTX_set_session_cache_mode(pointer, CLong(SSL_SESS_CACHE_OFF))
     let name = Array("weir".utf8)
     SSL_CTX_set_session_id_context(pointer, name, UInt32(name.count))
     SSL_CTX_set_num_tickets(pointer, max(0, options.tickets))
+    _ = SSL_CTX_set_timeout(pointer, TicketKeys.secondsMax)
+    SSL_CTX_set_tlsext_ticket_key_evp_cb(pointer, ticketKey)
     SSL_CTX_set_alpn_select_cb(pointer, selectProtocol, Unmanaged.passUnretained(self).toOpaque())
-    if let previous, previous.isServer { takeTicketKeys(of: previous) }
   }
 
   /// A client's context.
@@ -104,6 +101,7 @@ package final class TLSContext: @unchecked Sendable {
   /// - Throws: ``TLSFault/configuration(_:)`` with the file and the reason.
   package init(client options: TLSClientOptions) throws(TLSFault) {
     isServer = false
+    ticketKeys = nil
     verifies = options.trust != .anyone
     sessions = ClientSessions(perServerMax: options.sessionsPerServerMax)
     protocols = try wireForm(options.protocols)
@@ -148,16 +146,6 @@ package final class TLSContext: @unchecked Sendable {
     else { throw unusable("ciphers") }
   }
 
-  private func takeTicketKeys(of previous: TLSContext) {
-    let length = shim_SSL_CTX_ticket_keys_length(previous.pointer)
-    guard (1...1024).contains(length) else { return }
-    var keys = [UInt8](repeating: 0, count: length)
-    if shim_SSL_CTX_get_ticket_keys(previous.pointer, &keys, length) == 1 {
-      _ = shim_SSL_CTX_set_ticket_keys(pointer, &keys, length)
-    }
-    OPENSSL_cleanse(&keys, keys.count)
-  }
-
   /// The server's best protocol among those in `offer`, as a range of the offer; nil for none.
   fileprivate func select(from offer: UnsafeBufferPointer<UInt8>) -> Range<Int>? {
     var own = 0
@@ -191,6 +179,34 @@ package final class TLSContextBox: Sendable {
 
 private func unusable(_ what: String) -> TLSFault {
   .configuration("\(what) cannot be used: \(OpenSSLErrors().text)")
+}
+
+/// Puts the certificate and its key into a context.
+///
+/// - Returns: The keys of its tickets, made of that key.
+private func useCertificate(
+  of options: TLSServerOptions, in context: OpaquePointer, previous: TicketKeys?
+) throws(TLSFault) -> TicketKeys {
+  SSL_CTX_set_default_passwd_cb(context, noPassPhrase)
+  let (chain, key) = (options.certificateChainFile, options.privateKeyFile)
+  guard SSL_CTX_use_certificate_chain_file(context, chain) == 1 else {
+    throw unusable("certificate \(chain)")
+  }
+  guard SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) == 1 else { throw unusable("key \(key)") }
+  guard SSL_CTX_check_private_key(context) == 1 else {
+    throw unusable("key \(key) and certificate \(chain)")
+  }
+  var encoded: UnsafeMutablePointer<UInt8>?
+  let count = i2d_PrivateKey(SSL_CTX_get0_privatekey(context), &encoded)
+  guard count > 0, let encoded else { throw unusable("key \(key)") }
+  var bytes = Array(UnsafeBufferPointer(start: encoded, count: Int(count)))
+  CRYPTO_clear_free(encoded, Int(count), nil, 0)
+  defer { OPENSSL_cleanse(&bytes, bytes.count) }
+  do throws(CryptoFault) {
+    return try TicketKeys(privateKey: bytes, previous: previous)
+  } catch {
+    throw .configuration("ticket keys: \(error)")
+  }
 }
 
 private func wireForm(_ protocols: [String]) throws(TLSFault) -> [UInt8] {

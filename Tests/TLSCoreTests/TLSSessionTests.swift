@@ -104,16 +104,30 @@ struct TLSSessionTests {
     #expect(!elsewhere.client.isResumed)
   }
 
+  @Test func aServerThatWasStartedAgainResumesWhatItHandedOutBefore() throws {
+    let client = try clientContext()
+    _ = try MemoryPair(client, serverContext())
+    #expect(try MemoryPair(client, serverContext()).client.isResumed)
+    // TLS 1.2 makes no new key when it resumes: a key on no disk must be needed to read what was said.
+    let old = try clientContext { $0.versionMax = .v12 }
+    _ = try MemoryPair(old, serverContext())
+    let again = try MemoryPair(old, serverContext())
+    #expect(again.isOpen)
+    #expect(!again.client.isResumed)
+  }
+
   @Test func aChangedCertificateKeepsTicketsGood() throws {
     let client = try clientContext()
-    let options = TLSServerOptions(
-      certificateChainFile: certificates.chain, privateKeyFile: certificates.key)
-    let box = TLSContextBox(try TLSContext(server: options))
+    let box = TLSContextBox(try serverContext())
     _ = try MemoryPair(client, box.current)
-    box.replace(with: try TLSContext(server: options, previous: box.current))
+    let next = TLSServerOptions(
+      certificateChainFile: certificates.nextChain, privateKeyFile: certificates.nextKey)
+    box.replace(with: try TLSContext(server: next, previous: box.current))
     #expect(try MemoryPair(client, box.current).client.isResumed)
-    box.replace(with: try TLSContext(server: options))
-    let fresh = try MemoryPair(client, box.current)
+    // A server of another key knows nothing of them.
+    let stranger = try clientContext()
+    _ = try MemoryPair(stranger, serverContext())
+    let fresh = try MemoryPair(stranger, TLSContext(server: next))
     #expect(fresh.isOpen)
     #expect(!fresh.client.isResumed)
   }

@@ -7,6 +7,9 @@ struct TestCertificates {
   var otherAuthority: String { directory + "/other-ca.pem" }
   var chain: String { directory + "/server.pem" }
   var key: String { directory + "/server.key" }
+  /// The same names, with a key of its own.
+  var nextChain: String { directory + "/next.pem" }
+  var nextKey: String { directory + "/next.key" }
 
   /// For localhost, 127.0.0.1 and push.example.
   static let shared = Result { try TestCertificates() }
@@ -20,17 +23,18 @@ struct TestCertificates {
         "-subj", subject, "-keyout", "\(name).key", "-out", "\(name).pem",
       ])
     }
-    try openssl([
-      "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=push.example",
-      "-keyout", "server.key", "-out", "server.csr",
-    ])
     try "subjectAltName=DNS:localhost,DNS:push.example,IP:127.0.0.1\n"
       .write(toFile: directory + "/extensions", atomically: true, encoding: .utf8)
-    try openssl([
-      "x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days",
-      "2",
-      "-extfile", "extensions", "-out", "server.pem",
-    ])
+    for name in ["server", "next"] {
+      try openssl([
+        "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=push.example",
+        "-keyout", "\(name).key", "-out", "\(name).csr",
+      ])
+      try openssl([
+        "x509", "-req", "-in", "\(name).csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days",
+        "2", "-extfile", "extensions", "-out", "\(name).pem",
+      ])
+    }
   }
 
   private func openssl(_ arguments: [String]) throws {

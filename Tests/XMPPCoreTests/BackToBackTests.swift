@@ -13,8 +13,8 @@ final class Pair {
   private var toServer: [UInt8]
   private var toClient: [UInt8] = []
 
-  init(password: String = "key", step: Int = 1_000, window: Int? = nil) {
-    client = Client(password: password, window: window)
+  init(password: String = "key", step: Int = 1_000, window: Int? = nil, isPipelined: Bool = false) {
+    client = Client(password: password, window: window, isPipelined: isPipelined)
     self.step = step
     toServer = Array(client.open().utf8)
   }
@@ -72,6 +72,21 @@ final class Pair {
     pair.settle()
     #expect(pair.client.events == [.ended(.failed(.loginRefused(.notAuthorized)))])
     #expect(pair.server.events.last == .ended(.closed))
+  }
+
+  @Test(arguments: [1, 2, 7, 50, 100_000])
+  func aLoginSaidAtOnceIsUnderstood(_ step: Int) {
+    let pair = Pair(step: step, isPipelined: true)
+    pair.settle()
+    #expect(pair.client.events == [.ready(address)])
+    #expect(pair.server.stream.jid == address)
+  }
+
+  @Test func aWrongKeyIsNamedWhenAllWasSaidAtOnce() {
+    let pair = Pair(password: "wrong", isPipelined: true)
+    pair.settle()
+    #expect(pair.client.events == [.ended(.failed(.loginRefused(.notAuthorized)))])
+    #expect(pair.server.stream.state == .ended)
   }
 
   @Test func anIdlePairStaysUpForAnHour() {

@@ -22,6 +22,27 @@ import XMPPCore
     #expect(client.stream.jid == address)
   }
 
+  @Test func allStepsOfALoginCanBeSaidAtOnce() {
+    let client = Client(isPipelined: true)
+    #expect(
+      client.open()
+        == openTag + auth("", "123456789@fcm.googleapis.com") + openTag
+        + "<iq type=\"set\" id=\"bind\"><bind xmlns=\"urn:ietf:params:xml:ns:xmpp-bind\"><resource>worker</resource></bind></iq>"
+    )
+    #expect(client.feed(serverTag + loginFeatures + success + serverTag + bindFeatures + Client.bound) == "")
+    #expect(client.events == [.ready(address)])
+    // A window depends on what the server offers.
+    #expect(Client(window: 500, isPipelined: true).open() == openTag)
+  }
+
+  @Test func aServerWithoutPlainIsLeftAlsoWhenAllWasSaidAtOnce() {
+    let client = Client(isPipelined: true)
+    _ = client.open()
+    client.feed(
+      serverTag + "<stream:features><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></stream:features>")
+    #expect(client.events == [.ended(.failed(.mechanismMissing))])
+  }
+
   @Test func aDemandedSessionIsAskedFor() {
     let client = Client.inState(.awaitingSecondFeatures)
     client.feed(Client.steps[4].1)

@@ -140,15 +140,15 @@ final class Client {
   var messages: [String] = []
 
   init(
-    password: String = "key", resource: String? = "worker", window: Int? = nil,
+    password: String = "key", resource: String? = "worker", window: Int? = nil, isPipelined: Bool = false,
     limits: StreamLimits = StreamLimits()
   ) {
-    stream = ClientStream(
-      login: ClientLogin(
-        host: "fcm-xmpp.googleapis.com",
-        credentials: PlainCredentials(authcid: "123456789@fcm.googleapis.com", password: password),
-        resource: resource, window: window),
-      limits: limits, now: now)
+    var login = ClientLogin(
+      host: "fcm-xmpp.googleapis.com",
+      credentials: PlainCredentials(authcid: "123456789@fcm.googleapis.com", password: password),
+      resource: resource, window: window)
+    login.isPipelined = isPipelined
+    stream = ClientStream(login: login, limits: limits, now: now)
   }
 
   @discardableResult

@@ -67,6 +67,9 @@ package enum LimitSettings {
       "unread output after which a connection is closed"),
     Entry("login-seconds", .seconds(\.loginDeadline), "from connecting to a bound stream"),
     Entry(
+      "logins-under-way", .number(\.loginsUnderWayMax),
+      "log-ins that go on at once on a listener and loop; further connections wait to be accepted"),
+    Entry(
       "login-failures-per-minute", .number(\.loginFailuresPerAddressPerMinuteMax),
       "failed logins of an address before further ones wait"),
     Entry(

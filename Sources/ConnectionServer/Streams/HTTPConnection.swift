@@ -9,7 +9,7 @@ import TLSCore
 ///
 /// Which version is spoken is settled when the channel opens: by the protocol that TLS agreed on, or on a plain
 /// channel by the first bytes.
-final class HTTPConnection: ChannelDelegate {
+final class HTTPConnection: ChannelDelegate, LoginGuest {
   /// Output that waits for a slow peer before its requests are no longer read.
   private static var waitingBytesMax: Int { 256 * 1024 }
   /// A peer that takes nothing for so long is given up.
@@ -40,12 +40,18 @@ final class HTTPConnection: ChannelDelegate {
   private var isFlushDue = false
   private var isReadingPaused = false
   private var hasInput = false
+  /// Where it counts until TLS is open.
+  private var gate: LoginGate?
   private(set) var isEnded = false
 
-  /// - Parameter isAdmin: The connection is served to the end of a drain, so that it can be watched.
+  /// - Parameters:
+  ///   - isAdmin: The connection is served to the end of a drain, so that it can be watched.
+  ///   - gate: The listener's.
   init(
-    worker: LoopWorker, channel: Channel, limits: HTTPLimits, handler: any HTTPHandler, isAdmin: Bool = false
+    worker: LoopWorker, channel: Channel, limits: HTTPLimits, handler: any HTTPHandler, isAdmin: Bool = false,
+    gate: LoginGate? = nil
   ) {
+    self.gate = gate
     self.worker = worker
     loop = worker.loop
     self.channel = channel
@@ -56,13 +62,22 @@ final class HTTPConnection: ChannelDelegate {
     channel.closesOnInputEnd = false
     channel.delegate = self
     channel.setUserTimeout(Self.writeTimeout)
+    gate?.enter(self)
     channel.start()
     armTimer()
+  }
+
+  var heardAt: Moment { channel.heardAt }
+
+  private func leaveGate() {
+    gate?.leave(self)
+    gate = nil
   }
 
   // MARK: From the channel
 
   func opened() {
+    leaveGate()
     guard channel.tls?.applicationProtocol == "h2" else { return }
     becomeTwo()
     scheduleFlush()
@@ -266,6 +281,7 @@ final class HTTPConnection: ChannelDelegate {
   private func finish() {
     guard !isEnded else { return }
     isEnded = true
+    leaveGate()
     timer?.cancel()
     timer = nil
     worker.httpConnections[ObjectIdentifier(self)] = nil

@@ -1,4 +1,6 @@
 import EventLoops
+import PushModel
+import Telemetry
 
 /// A loop with its shard and connections.
 ///
@@ -17,6 +19,8 @@ final class LoopWorker: @unchecked Sendable {
   /// Pages of the console that watch.
   private(set) lazy var console = ConsoleHub(worker: self)
   var listeners: [TCPListener] = []
+  private(set) lazy var xmppGate = makeGate("xmpp")
+  private(set) lazy var httpsGate = makeGate("https")
   var sendTargets = SendTargets()
   private var driver: ShardDriver?
   /// Sends over HTTP.
@@ -28,6 +32,12 @@ final class LoopWorker: @unchecked Sendable {
     self.context = context
     self.shard = shard
     index = shard.index
+  }
+
+  private func makeGate(_ listener: String) -> LoginGate {
+    LoginGate(
+      on: loop, max: context.limits.loginsUnderWayMax, patience: context.limits.loginDeadline / 4,
+      waits: context.metrics.counter(.acceptsPutOff, listener))
   }
 
   /// Connects the shard with its mailbox.

@@ -26,7 +26,7 @@ protocol StreamSession: AnyObject {
 /// One XMPP connection of the server: a channel, over TCP or WebSocket, the stream machine, and after login a session.
 ///
 /// Belongs to one loop at a time. It moves bytes and asks for credentials; the machine decides.
-final class XMPPConnection: ChannelDelegate {
+final class XMPPConnection: ChannelDelegate, LoginGuest {
   let context: ServerContext
   private(set) var worker: LoopWorker
   let channel: Channel
@@ -45,6 +45,9 @@ final class XMPPConnection: ChannelDelegate {
   private var isClosing = false
   /// Reading is paused until the peer has read what it was sent.
   private var isStalled = false
+  /// Where it counts until its credentials were found right.
+  private var gate: LoginGate?
+  private var fedAt: Moment
   /// A fault that a test asked for: nothing is heard or said any more.
   private var isMute = false
 
@@ -53,8 +56,12 @@ final class XMPPConnection: ChannelDelegate {
     case device(DeviceCredentials, deviceID: String)
   }
 
-  /// - Parameter webSocket: For a channel that was upgraded, and is open.
-  init(worker: LoopWorker, channel: Channel, webSocket: XMPPWebSocket? = nil) {
+  /// - Parameters:
+  ///   - webSocket: For a channel that was upgraded, and is open.
+  ///   - gate: The listener's, for a channel that was accepted.
+  init(worker: LoopWorker, channel: Channel, webSocket: XMPPWebSocket? = nil, gate: LoginGate? = nil) {
+    self.gate = gate
+    fedAt = worker.loop.now
     self.worker = worker
     self.channel = channel
     self.webSocket = webSocket
@@ -69,8 +76,16 @@ final class XMPPConnection: ChannelDelegate {
     channel.delegate = self
     channel.backlogBytesMax = context.limits.writeBacklogBytesMax
     channel.setUserTimeout(context.limits.deadAfter)
+    gate?.enter(self)
     if webSocket == nil { channel.start() }
     armTimer()
+  }
+
+  var heardAt: Moment { max(channel.heardAt, fedAt) }
+
+  private func leaveGate() {
+    gate?.leave(self)
+    gate = nil
   }
 
   var shard: Shard { worker.shard }
@@ -80,6 +95,7 @@ final class XMPPConnection: ChannelDelegate {
 
   func received(_ bytes: UnsafeRawBufferPointer) {
     guard !isEnded, !isMute else { return }
+    if gate != nil { fedAt = now }
     if !held.isEmpty {
       hold(bytes)
       return
@@ -230,6 +246,7 @@ final class XMPPConnection: ChannelDelegate {
   }
 
   private func authenticated(_ identity: String) {
+    leaveGate()
     var windowMax: Int?
     if case .sender = login { windowMax = context.limits.negotiatedWindow }
     stream.authenticated(local: identity, windowMax: windowMax, output: &shard.scratch.reply, now: now)
@@ -371,6 +388,7 @@ final class XMPPConnection: ChannelDelegate {
   private func finish(_ reason: String) {
     guard !isEnded else { return }
     isEnded = true
+    leaveGate()
     timer?.cancel()
     timer = nil
     shard.now = now
@@ -385,6 +403,7 @@ final class XMPPConnection: ChannelDelegate {
   // MARK: Loops and time
 
   private func leave() {
+    leaveGate()
     timer?.cancel()
     timer = nil
     worker.connections[number] = nil

@@ -1,6 +1,7 @@
 import Bytes
 package import EventLoops
 import Glibc
+package import Seams
 package import TLSCore
 
 /// One connection of bytes, over TLS or plain TCP, on a loop.
@@ -25,6 +26,8 @@ package final class Channel {
   package let tls: TLSSession?
   /// Bytes that may wait for a slow peer before the channel gives it up.
   package var backlogBytesMax = 1 << 20
+  /// When bytes of the peer came last before the channel was open; when it was made, if none did.
+  package private(set) var heardAt: Moment
   /// Whether the channel flushes and closes when the peer has sent its last byte, or asks its delegate.
   package var closesOnInputEnd = true
 
@@ -59,29 +62,8 @@ package final class Channel {
     peer = stream.peer
     self.tls = tls
     self.stream = stream
+    heardAt = stream.home.now
     shared = ChannelLoop.of(stream.home)
-  }
-
-  /// A server's side of an accepted connection: TLS with a context, else plain.
-  ///
-  /// - Throws: ``ChannelEnd`` when the descriptor or the context is of no use; the connection is closed then.
-  package convenience init(
-    accepting socket: AcceptedSocket, context: TLSContext?, on loop: any Loop
-  ) throws(ChannelEnd) {
-    let stream: any ByteStream
-    do throws(NetworkFault) {
-      stream = try DetachedSocket(descriptor: socket.descriptor).attach(to: loop, peer: socket.peer)
-    } catch {
-      throw .network(error)
-    }
-    do throws(TLSFault) {
-      var session: TLSSession?
-      if let context { session = try TLSSession(server: context) }
-      self.init(stream, tls: session)
-    } catch {
-      stream.close()
-      throw .tls(error)
-    }
   }
 
   /// Begins: the handshake, or `opened` at once (in this round) on a plain channel.
@@ -269,6 +251,8 @@ package final class Channel {
   private func receivedRecords(_ bytes: UnsafeRawBufferPointer, _ tls: TLSSession, _ stream: any ByteStream) {
     // After a fault the channel lingers only so that the peer can read the alert.
     if case .failed = tls.state { return }
+    let wasOpening = phase == .opening
+    if wasOpening { heardAt = loop.now }
     tls.receive(
       bytes, shared.scratch,
       opened: {
@@ -277,8 +261,17 @@ package final class Channel {
         if phase == .closing { markDirty() }
       },
       sink: { deliver($0) })
+    if wasOpening { sendFirstWords(tls) }
     if stream.isOpen { writeRecords(to: stream) } else { shared.scratch.output.removeAll() }
     checkTLS(tls, stream)
+  }
+
+  /// What is said as soon as the channel is open leaves in one write with the end of the handshake.
+  private func sendFirstWords(_ tls: TLSSession) {
+    guard phase == .open, let out, !out.isEmpty, out.count <= Self.pieceBytesMax,
+      tls.send(out.bytes, shared.scratch)
+    else { return }
+    out.removeFirst(out.count)
   }
 
   /// Acts on what the last bytes did to the session; while moving, that waits for the new loop.

@@ -22,6 +22,11 @@ package struct Limits: Sendable, Equatable {
   package var xmlAttributesMax = 32
   /// From the accepted connection to the bound resource; then the connection is closed.
   package var loginDeadline = Duration.seconds(10)
+  /// Connections of one listener and loop that are accepted and not through their log-in, on HTTPS through TLS.
+  ///
+  /// Further ones wait in the system's queue: a loop shakes hands with some 1,000 peers a second, and with all at once
+  /// none would be done by ``loginDeadline``. Silent for a quarter of that, a connection does not count.
+  package var loginsUnderWayMax = 1_000
   /// Failed logins on one stream before it is closed.
   package var loginFailuresPerStreamMax = 3
   /// Failed logins of one address in a minute before further ones wait.

@@ -8,7 +8,7 @@ import COpenSSL
 package struct DevelopmentCertificates: Sendable, Equatable {
   /// The authority's certificate, for clients to trust.
   package var caPEM: String
-  /// The server's certificate and then the authority's.
+  /// The server's certificate alone: who trusts the authority has its certificate, and would read it for nothing.
   package var serverPEM: String
   /// The server's private key, PKCS#8.
   package var serverKeyPEM: String
@@ -65,9 +65,8 @@ package struct DevelopmentCertificates: Sendable, Equatable {
         ]),
       key: key, issuer: ca, signedBy: caKey)
 
-    let caPEM = try ca.pem()
     return DevelopmentCertificates(
-      caPEM: caPEM, serverPEM: try server.pem() + caPEM, serverKeyPEM: try key.pem())
+      caPEM: try ca.pem(), serverPEM: try server.pem(), serverKeyPEM: try key.pem())
   }
 
   /// Why a set of certificates cannot be used, or nil if it can.

@@ -20,6 +20,7 @@ package enum MetricName: String, Sendable, CaseIterable {
   case connections
   case connectionsOpened = "connections_opened_total"
   case connectionsClosed = "connections_closed_total"
+  case acceptsPutOff = "accepts_put_off_total"
   case streams
   case logins = "logins_total"
   case handshakeSeconds = "tls_handshake_seconds"
@@ -72,7 +73,7 @@ package enum MetricName: String, Sendable, CaseIterable {
     switch self {
     case .messages, .nacks, .duplicates, .upstreamRepeats, .receipts, .fanouts, .unknownDeviceAcks,
       .connectionsOpened,
-      .connectionsClosed, .logins,
+      .connectionsClosed, .acceptsPutOff, .logins,
       .bytesReceived, .bytesSent, .stanzasReceived, .stanzasSent, .httpRequests, .storeWritesElided,
       .storeFaults, .loopStalls, .logLinesLost:
       .counter
@@ -104,7 +105,7 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .nacks: ["direction", "code"]
     case .duplicates, .pendingMessages: ["direction"]
     case .fanouts: ["step"]
-    case .connections, .connectionsOpened, .bytesReceived, .bytesSent: ["listener"]
+    case .connections, .connectionsOpened, .acceptsPutOff, .bytesReceived, .bytesSent: ["listener"]
     case .connectionsClosed: ["listener", "reason"]
     case .streams: ["kind"]
     case .logins: ["kind", "outcome"]
@@ -140,6 +141,7 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .connections: "Open connections."
     case .connectionsOpened: "Connections accepted."
     case .connectionsClosed: "Connections closed, by reason."
+    case .acceptsPutOff: "Times that connections had to wait since too many log-ins were under way."
     case .streams: "Logged-in streams: app servers and devices."
     case .logins: "Login attempts by outcome."
     case .handshakeSeconds: "Duration of TLS handshakes."

@@ -1,3 +1,4 @@
+import EventLoops
 import Foundation
 import Glibc
 import JSONCore
@@ -145,8 +146,8 @@ struct LoadCommand: Subcommand {
     let context = try makeContext()
     let endpoint = isWebSocket ? https : settings.endpoint
     let server = LeanServer(
-      host: endpoint.host, port: endpoint.port, context: context,
-      webSocketPath: isWebSocket ? "/xmpp" : nil, timeout: .seconds(30))
+      host: loopbackAddress(of: endpoint.host) ?? endpoint.host, port: endpoint.port, name: endpoint.host,
+      context: context, webSocketPath: isWebSocket ? "/xmpp" : nil, timeout: .seconds(30))
     var armer: FaultArmer?
     if scenario.needsAdministration {
       armer = try await FaultArmer(admin, key: try settings.credentials.key("admin-key"))

@@ -72,6 +72,11 @@ package struct ClientLogin: Hashable, Sendable {
   package var resource: String?
   /// Unanswered messages that the client would like to have on the stream; asked for where the server offers it.
   package var window: Int?
+  /// Says everything up to the binding at once instead of awaiting the server's answers, which saves three round trips.
+  ///
+  /// For servers that are known to offer PLAIN and binding (XEP-0305). Without effect when a window is asked for, which
+  /// depends on what the server offers.
+  package var isPipelined = false
 
   package init(host: String, credentials: PlainCredentials, resource: String? = nil, window: Int? = nil) {
     self.host = host

@@ -12,16 +12,12 @@ extension ClientStream {
       guard mechanisms.contains(where: { $0.name == "mechanism" && $0.text == "PLAIN" }) else {
         return end(.failed(.mechanismMissing), &output)
       }
-      output.append("<auth mechanism=\"PLAIN\" xmlns=\"urn:ietf:params:xml:ns:xmpp-sasl\"")
-      if login.window != nil { output.append(" xmlns:weir=\"urn:weir:window:0\" weir:window=\"true\"") }
-      output.append(">")
-      output.append(login.credentials.encoded)
-      output.append("</auth>")
+      if !isPipelined { sendCredentials(&output) }
       wait(for: .awaitingSuccess, now)
       return nil
     case .awaitingSuccess where element.isNamed("success", QueryNamespace.sasl):
       framer.reset()
-      output.appendClientHeader(to: login.host)
+      if !isPipelined { output.appendClientHeader(to: login.host) }
       wait(for: .awaitingSecondHeader, now)
       return nil
     case .awaitingSuccess where element.isNamed("failure", QueryNamespace.sasl):
@@ -35,7 +31,7 @@ extension ClientStream {
       let session = element.child("session", QueryNamespace.session)
       needsSession = session.map { !$0.elements.contains { $0.name == "optional" } } ?? false
       offersWindow = element.child("window", ExtensionNamespace.window) != nil
-      askForBinding(&output)
+      if !isPipelined { askForBinding(&output) }
       wait(for: .awaitingBinding, now)
       return nil
     case .awaitingBinding:
@@ -51,6 +47,14 @@ extension ClientStream {
     default:
       return skipped(element, &output)
     }
+  }
+
+  func sendCredentials(_ output: inout ByteWriter) {
+    output.append("<auth mechanism=\"PLAIN\" xmlns=\"urn:ietf:params:xml:ns:xmpp-sasl\"")
+    if login.window != nil { output.append(" xmlns:weir=\"urn:weir:window:0\" weir:window=\"true\"") }
+    output.append(">")
+    output.append(login.credentials.encoded)
+    output.append("</auth>")
   }
 
   func askForBinding(_ output: inout ByteWriter) {

@@ -38,6 +38,8 @@ package final class ClientStream {
 
   let limits: StreamLimits
   let login: ClientLogin
+  /// The steps of the login were all sent with the first header.
+  var isPipelined: Bool { login.isPipelined && login.window == nil }
   var framer: StanzaFramer
   var context = StreamContext.usual
   var needsSession = false
@@ -61,12 +63,17 @@ package final class ClientStream {
     lastOutput = now
   }
 
-  /// Sends the first header.
+  /// Sends the first header, and what may follow at once.
   ///
   /// Once.
   package func open(output: inout ByteWriter, now: Moment) {
     guard state == .idle else { return }
     output.appendClientHeader(to: login.host)
+    if isPipelined {
+      sendCredentials(&output)
+      output.appendClientHeader(to: login.host)
+      askForBinding(&output)
+    }
     wait(for: .awaitingHeader, now)
   }
 
