@@ -82,7 +82,7 @@ extension Shard {
       return
     }
     record.handed = false
-    counters.deliveryNs.record(now - record.handedAt)
+    counters.deliveryNs.record(from: record.handedAt, to: now)
     answer(record, .ack)
     if !record.receipt.isEmpty { sendReceipt(record) }
     end(record, .delivered)

@@ -17,7 +17,7 @@ extension Shard {
   func written(_ result: Result<WriteOutcome, StoreFault>) {
     switch result {
     case .success(let outcome):
-      counters.writeNs.record(now - submittedAt)
+      counters.writeNs.record(from: submittedAt, to: now)
       guard let done = writing.finish() else { return }
       // What ended here first keeps that end, also when a rule meets its row.
       let ended = outcome.ended.filter { !hasEndedHere($0) }
