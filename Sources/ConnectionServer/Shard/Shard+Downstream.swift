@@ -96,6 +96,7 @@ extension Shard {
     case .queued:
       record.write = .withdrawn
       writing.withdrew()
+      counters.elided.add()
       journal(record, state)
     case .submitted:
       record.ended = state

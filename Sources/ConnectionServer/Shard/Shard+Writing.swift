@@ -5,7 +5,7 @@ import Telemetry
 
 extension Shard {
   func submitIfDue() {
-    guard let batch = writing.takeDue(tuning, now: now, wall: wall) else { return }
+    guard let batch = writing.takeDue(tuning, load: load, now: now, wall: wall) else { return }
     counters.batchRows.record(UInt64(batch.enqueue.count + batch.append.count))
     submittedAt = now
     let post = post
