@@ -60,21 +60,23 @@ package struct ByteWriter: Sendable {
 
   /// Appends 16 lower-case hex digits, most significant first.
   package mutating func append(hex value: UInt64) {
-    withUnsafeTemporaryAllocation(byteCount: 16, alignment: 1) { digits in
-      var rest = value
-      for at in stride(from: 15, through: 0, by: -1) {
-        let digit = UInt8(truncatingIfNeeded: rest & 0xF)
-        digits[at] = digit < 10 ? UInt8(ascii: "0") &+ digit : UInt8(ascii: "a") &+ digit &- 10
-        rest >>= 4
-      }
-      bytes.append(contentsOf: UnsafeRawBufferPointer(digits))
-    }
+    let digits = (
+      HexWord.digits(of: UInt32(truncatingIfNeeded: value >> 32)).bigEndian,
+      HexWord.digits(of: UInt32(truncatingIfNeeded: value)).bigEndian
+    )
+    withUnsafeBytes(of: digits) { bytes.append(contentsOf: $0) }
   }
 
   /// Empties the writer and keeps its memory for the next round.
   package mutating func removeAll() {
     bytes.removeAll(keepingCapacity: true)
   }
+
+  /// The bytes in an array of just their size, for what is kept.
+  ///
+  /// `Array(bytes)` would be no copy but the writer's own memory, with all its room, and the writer would have to take
+  /// new memory of that size before its next use.
+  package func copy() -> [UInt8] { bytes.withUnsafeBytes { Array($0) } }
 
   /// Hands the bytes out and leaves the writer empty, without memory.
   package mutating func take() -> [UInt8] {

@@ -28,21 +28,12 @@ package struct Hash128: Hashable, Sendable, Comparable {
   /// Reads exactly 32 hex digits; upper case is accepted.
   package init?(hex digits: UnsafeRawBufferPointer) {
     guard digits.count == 32 else { return nil }
-    var halves: (UInt64, UInt64) = (0, 0)
-    for index in 0..<32 {
-      let value: UInt64
-      switch digits[index] {
-      case let digit where digit >= UInt8(ascii: "0") && digit <= UInt8(ascii: "9"):
-        value = UInt64(digit - UInt8(ascii: "0"))
-      case let digit where digit >= UInt8(ascii: "a") && digit <= UInt8(ascii: "f"):
-        value = UInt64(digit - UInt8(ascii: "a") + 10)
-      case let digit where digit >= UInt8(ascii: "A") && digit <= UInt8(ascii: "F"):
-        value = UInt64(digit - UInt8(ascii: "A") + 10)
-      default:
-        return nil
-      }
-      if index < 16 { halves.0 = halves.0 << 4 | value } else { halves.1 = halves.1 << 4 | value }
+    func word(_ index: Int) -> UInt32? {
+      HexWord.value(of: UInt64(bigEndian: digits.loadUnaligned(fromByteOffset: 8 * index, as: UInt64.self)))
     }
-    self.init(high: halves.0, low: halves.1)
+    guard let first = word(0), let second = word(1), let third = word(2), let fourth = word(3) else {
+      return nil
+    }
+    self.init(high: UInt64(first) << 32 | UInt64(second), low: UInt64(third) << 32 | UInt64(fourth))
   }
 }

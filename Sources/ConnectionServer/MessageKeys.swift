@@ -1,4 +1,5 @@
 import Bytes
+import JSONCore
 import PushModel
 
 /// Makes the keyed hashes of one data directory.
@@ -32,4 +33,15 @@ struct MessageKeys: Sendable {
   }
 
   func token(_ token: UnsafeRawBufferPointer) -> Hash128 { hash.hash(token) }
+}
+
+extension JSONString {
+  /// Lends the value's bytes like ``JSONString/withDecoded(in:_:)``.
+  ///
+  /// It stands in this module because a generic function of another one is called unspecialised.
+  @inline(__always)
+  func lent<Result>(in text: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    if !isEscaped { return body(raw(in: text)) }
+    return withDecoded(in: text, body)
+  }
 }

@@ -54,6 +54,7 @@ package final class EventLoop: @unchecked Sendable {
   private var locals: [ObjectIdentifier: AnyObject] = [:]
   private var moment: Moment?
   private var wallTime: WallTime?
+  private var lately: LoopLoad
   private var callbacks: UInt64 = 0
   var resolving: [ObjectIdentifier: TCPConnector] = [:]
   private(set) var isStopping = false
@@ -61,6 +62,7 @@ package final class EventLoop: @unchecked Sendable {
   package init(name: String, time: any TimeSource = SystemTime()) {
     self.name = name
     self.time = time
+    lately = LoopLoad(since: time.moment)
     uv = .allocate(capacity: 1)
     handles = LoopHandles()
     receiveBuffer = .allocate(byteCount: Self.receiveBytesMax, alignment: 64)
@@ -227,6 +229,8 @@ package final class EventLoop: @unchecked Sendable {
     return read
   }
 
+  package var load: Double { lately.share(at: now) }
+
   /// Calls `body` once `delay` has passed, a millisecond late at most if the loop is not busy.
   ///
   /// The loop keeps `body` until it fired or was cancelled. O(log timers).
@@ -307,7 +311,11 @@ package final class EventLoop: @unchecked Sendable {
   }
 
   private func finishTiming() {
-    if let moment { statistics.roundTook(ns: time.moment.ns &- moment.ns) }
+    if let moment {
+      let end = time.moment
+      statistics.roundTook(ns: end.ns &- moment.ns)
+      lately.worked(from: moment, to: end)
+    }
     moment = nil
     wallTime = nil
   }

@@ -11,6 +11,8 @@ package protocol Loop: AnyObject, Sendable {
   var now: Moment { get }
   /// The wall clock, the same for a whole round.
   var wall: WallTime { get }
+  /// The share of time in which the loop worked lately, 0 to 1.
+  var load: Double { get }
   /// A number that no peer can guess.
   func random() -> UInt64
   /// Traps in debug builds when called from elsewhere.

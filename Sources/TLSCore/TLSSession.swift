@@ -254,6 +254,8 @@ package final class TLSSession {
       let code = SSL_read_ex(ssl, base + filled, room.count - filled, &count)
       if code == 1 {
         filled += count
+        // To ask once more only to hear that nothing is there would cost OpenSSL a buffer for a whole record.
+        if inputLeft == 0, SSL_has_pending(ssl) == 0 { break }
         continue
       }
       let error = SSL_get_error(ssl, code)

@@ -160,7 +160,7 @@ final class BorrowedSender: SenderStream {
     guard case .token(let place) = draft.target else {
       return shard.sendToTarget(draft, text, sender: sender, origin: Origin(stream: reference, slot: 0))
     }
-    let key = place.withDecoded(in: text) { shard.keys.token($0) }
+    let key = place.lent(in: text) { shard.keys.token($0) }
     if let meaning = shard.tokens.find(key) {
       route(draft, text, sender, meaning)
     } else {
@@ -182,17 +182,18 @@ final class BorrowedSender: SenderStream {
   private func route(
     _ draft: DownstreamDraft, _ text: UnsafeRawBufferPointer, _ sender: SenderState, _ meaning: TokenMeaning
   ) {
-    guard case .active(let registration, let canonical) = meaning else {
+    guard case .active(let addressee) = meaning else {
       return nack(.deviceUnregistered, "The registration token is not registered")
     }
+    let registration = addressee.registration
     guard registration.sender == project.sender else {
       return nack(.senderIDMismatch, "The registration token belongs to another sender")
     }
     if let package = draft.restrictedPackageName, package.string(in: text) != registration.app {
       return nack(.invalidJSON, "InvalidPackageName: the registration's package differs")
     }
-    self.canonical = canonical
-    let key = draft.reply.messageID.withDecoded(in: text) { shard.keys.downstream(project.sender, $0) }
+    canonical = addressee.canonical
+    let key = draft.reply.messageID.lent(in: text) { shard.keys.downstream(project.sender, $0) }
     let origin = Origin(stream: reference, slot: 0)
     if draft.has(.dryRun) {
       shard.counters.count(.dryRun)
@@ -236,7 +237,7 @@ final class BorrowedSender: SenderStream {
     guard let done else { return }
     self.done = nil
     shard.senderStreams[reference.stream] = nil
-    shard.counters.acceptNs.record(shard.now - received)
+    shard.counters.acceptNs.record(from: received, to: shard.now)
     guard let answer else { return done(nil) }
     var payload: [JSONValue.Member] = [
       .init("from", .string(target)), .init("message_id", .string(messageID)),

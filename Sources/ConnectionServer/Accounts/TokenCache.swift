@@ -3,10 +3,22 @@ import PushModel
 import Seams
 import Stores
 
+/// A registration that messages go to: one reference, since to copy its strings for each message costs more than to
+/// find it.
+final class Addressee: Sendable {
+  let registration: Registration
+  /// The registration's token, when messages were sent to an alias of it.
+  let canonical: String?
+
+  init(_ registration: Registration, canonical: String? = nil) {
+    self.registration = registration
+    self.canonical = canonical
+  }
+}
+
 /// What a token means to a sender.
 enum TokenMeaning: Sendable {
-  /// Messages go to this registration. `canonical` is set when the token was an alias of it.
-  case active(Registration, canonical: String?)
+  case active(Addressee)
   case unregistered
   /// Never made here.
   case unknown
@@ -69,7 +81,7 @@ struct TokenResolver: Sendable {
   ) {
     guard let registration else { return done(.success(.unknown)) }
     switch registration.state {
-    case .active: done(.success(.active(registration, canonical: nil)))
+    case .active: done(.success(.active(Addressee(registration))))
     case .unregistered: done(.success(.unregistered))
     case .alias(let canonical):
       store.lookUp([canonical]) { result in
@@ -78,7 +90,7 @@ struct TokenResolver: Sendable {
         case .success(let found):
           // The store keeps aliases one step long.
           if let found = found.first ?? nil, case .active = found.state {
-            done(.success(.active(found, canonical: canonical)))
+            done(.success(.active(Addressee(found, canonical: canonical))))
           } else {
             done(.success(.unregistered))
           }

@@ -296,13 +296,14 @@ final class SendDoor: SenderStream {
   }
 
   private func route(_ send: HTTPSend, _ part: Int, _ slot: UInt32, _ meaning: TokenMeaning) {
-    guard case .active(let registration, let canonical) = meaning else {
+    guard case .active(let addressee) = meaning else {
       return refuse(slot, .deviceUnregistered, "The registration token is not registered")
     }
+    let registration = addressee.registration
     guard registration.sender == send.project.sender else {
       return refuse(slot, .senderIDMismatch, "SenderId mismatch")
     }
-    send.parts[part].canonical = canonical
+    send.parts[part].canonical = addressee.canonical
     send.text.withUnsafeBytes { text in
       let draft = send.draft.rendered(for: registration.platform)
       if let package = draft.restrictedPackageName, package.string(in: text) != registration.app {
@@ -354,7 +355,7 @@ final class SendDoor: SenderStream {
     slots[Int(slot)] = nil
     free.append(slot)
     pendingCount -= 1
-    shard.counters.acceptNs.record(shard.now - entry.send.received)
+    shard.counters.acceptNs.record(from: entry.send.received, to: shard.now)
     if case .nack(let code, _, _) = answer {
       let send = entry.send
       shard.noteRefusal(

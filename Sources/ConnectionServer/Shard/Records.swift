@@ -90,6 +90,8 @@ final class Downstream: @unchecked Sendable {
 
   /// Its time to live is 0.
   var isNowOrNever: Bool { if case .never = write { true } else { false } }
+  /// It waits for a batch.
+  var isQueued: Bool { if case .queued = write { true } else { false } }
 
   var stored: StoredMessage {
     StoredMessage(

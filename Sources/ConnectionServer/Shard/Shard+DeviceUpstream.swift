@@ -28,7 +28,7 @@ extension Shard {
       throw UpstreamRefusal(
         error: .tooManyMessages, description: "Upstream message rate exceeded".retry(after: wait))
     }
-    let key = draft.messageID.withDecoded(in: text) { keys.upstream(device, $0) }
+    let key = draft.messageID.lent(in: text) { keys.upstream(device, $0) }
     let origin = DeviceOrigin(stream: origin, rawMessageID: Array(draft.messageID.raw(in: text)), key: key)
     if let group = draft.group {
       return sendToGroup(draft, text, group.string(in: text), registration, key, origin)

@@ -34,6 +34,7 @@ extension Shard {
         end(record, .droppedOffline)
       } else {
         note(record, .stored)
+        writing.hurry(record, now: now)
       }
     }
   }

@@ -83,7 +83,7 @@ extension Shard {
       return
     }
     record.handed = false
-    counters.deliveryNs.record(now - record.handedAt)
+    counters.deliveryNs.record(from: record.handedAt, to: now)
     answer(record, .ack)
     if !record.receipt.isEmpty { sendReceipt(record) }
     end(record, .delivered)
@@ -97,6 +97,7 @@ extension Shard {
     case .queued:
       record.write = .withdrawn
       writing.withdrew()
+      counters.elided.add()
       journal(record, state)
     case .submitted:
       record.ended = state

@@ -13,7 +13,7 @@ extension Shard {
   func sendToTarget(
     _ draft: DownstreamDraft, _ text: UnsafeRawBufferPointer, sender: SenderState, origin: Origin
   ) {
-    let key = draft.reply.messageID.withDecoded(in: text) { keys.downstream(sender.sender, $0) }
+    let key = draft.reply.messageID.lent(in: text) { keys.downstream(sender.sender, $0) }
     if draft.has(.dryRun) {
       counters.count(.dryRun)
       return send(.answer(origin, .ack), to: Int(origin.stream.loop))
@@ -70,7 +70,7 @@ extension Shard {
       collapseKey: draft.collapseKey?.string(in: text), begun: wall,
       // With a time to live of 0 it is for those who are connected when their turn comes.
       expires: wall + (isStored ? .seconds(timeToLive) : tuning.fanoutNowMax), isStored: isStored,
-      highPriority: draft.priority == .high, tail: scratch.json.bytes.withUnsafeBytes { Array($0) })
+      highPriority: draft.priority == .high, tail: scratch.json.copy())
     nameMessage(key, draft.reply.messageID.string(in: text), to: audience.text)
     send(.fanout(FanoutSend(job, origin: origin)), to: fanoutHome)
   }
@@ -217,7 +217,7 @@ extension Shard {
       app: registration.app,
       collapse: draft.collapseKey.map { "\(registration.app)\u{1F}\($0.string(in: text))" },
       expires: WallTime(ms: wall.ms + Int64(draft.timeToLive) * 1000), highPriority: draft.priority == .high,
-      body: scratch.json.bytes.withUnsafeBytes { Array($0) }, receipt: receipt, origin: origin,
+      body: scratch.json.copy(), receipt: receipt, origin: origin,
       write: draft.timeToLive == 0 ? .never : .queued)
   }
 }

@@ -112,6 +112,7 @@ extension Shard {
     case .queued:
       record.write = .withdrawn
       writing.withdrew()
+      counters.elided.add()
       if record.mayBeStored { writing.settleUpstream(record.row.sender, record.row.number, now: now) }
     case .submitted:
       record.acked = true

@@ -5,7 +5,7 @@ import Telemetry
 
 extension Shard {
   func submitIfDue() {
-    guard let batch = writing.takeDue(tuning, now: now, wall: wall) else { return }
+    guard let batch = writing.takeDue(tuning, load: load, now: now, wall: wall) else { return }
     counters.batchRows.record(UInt64(batch.enqueue.count + batch.append.count))
     submittedAt = now
     let post = post
@@ -17,7 +17,7 @@ extension Shard {
   func written(_ result: Result<WriteOutcome, StoreFault>) {
     switch result {
     case .success(let outcome):
-      counters.writeNs.record(now - submittedAt)
+      counters.writeNs.record(from: submittedAt, to: now)
       guard let done = writing.finish() else { return }
       // What ended here first keeps that end, also when a rule meets its row.
       let ended = outcome.ended.filter { !hasEndedHere($0) }

@@ -27,6 +27,8 @@ final class Shard {
   /// Set by the driver before each call.
   var now: Moment
   var wall: WallTime
+  /// The share of time in which the loop works, 0 to 1.
+  var load = 0.0
 
   // Streams on this loop, by number. Weak references would cost an atomic each; streams remove themselves.
   var senderStreams: [UInt32: any SenderStream] = [:]
@@ -164,7 +166,7 @@ final class Shard {
     for shard in outboxes.indices where !outboxes[shard].isEmpty {
       post.post(contentsOf: &outboxes[shard], to: shard)
     }
-    var due = writing.nextDue(tuning)
+    var due = writing.nextDue(tuning, load: load)
     if let repeatDue = deferredRepeats.first?.due { due = min(due ?? repeatDue, repeatDue) }
     if let readDue = failedReads.first?.due { due = min(due ?? readDue, readDue) }
     if let sliceDue = fanouts.nextDue(now) { due = min(due ?? sliceDue, sliceDue) }
@@ -192,10 +194,18 @@ struct PendingClaims {
 
 /// Settings of the server's own working, apart from the protocol's ``Limits``.
 struct ShardTuning: Sendable {
-  /// How long a message that is with its device waits for the device's ack before it is written.
+  /// How long a message that is with its device waits for the device's ack before it is written: so long on a loop
+  /// with time to spare, see ``liveLinger(at:)``.
   var liveLinger: Duration = .milliseconds(3)
+  /// The same on a loop that never waits.
+  ///
+  /// There the ack itself waits to be read, and a row that is written and removed again would cost more than anything
+  /// else that is done for the message.
+  var liveLingerMax: Duration = .milliseconds(100)
   /// How long settlements and journal entries, which nobody waits for, may gather.
   var settleLinger: Duration = .milliseconds(20)
+  /// The same on a loop that never waits.
+  var settleLingerMax: Duration = .milliseconds(100)
   /// How long a repeat waits for what it repeats, which may still be on its way from another loop.
   var repeatPause: Duration = .milliseconds(50)
   /// Messages a device's stream may hold unacked.
@@ -232,6 +242,19 @@ struct ShardTuning: Sendable {
   var lookAgainPause: Duration = .seconds(1)
   /// Devices whose backlogs are read in one go.
   var backlogsAtOnce = 200
+
+  /// How long a message that is with its device waits for the ack on a loop that works for this share of time.
+  func liveLinger(at load: Double) -> Duration { Self.linger(liveLinger, liveLingerMax, load) }
+
+  /// How long what nobody waits for may gather there.
+  func settleLinger(at load: Double) -> Duration { Self.linger(settleLinger, settleLingerMax, load) }
+
+  /// The shortest up to a load of a half, from there evenly more.
+  private static func linger(_ shortest: Duration, _ longest: Duration, _ load: Double) -> Duration {
+    guard load > 0.5 else { return shortest }
+    let more = Double((longest - shortest).ns) * (min(1, load) * 2 - 1)
+    return .nanoseconds(shortest.ns &+ Int64(more))
+  }
 }
 
 /// What one loop's streams read and write with, one after the other.

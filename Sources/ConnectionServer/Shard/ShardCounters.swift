@@ -12,6 +12,7 @@ final class ShardCounters: Sendable {
   let fanoutsBegun: Counter
   let fanoutsDone: Counter
   let receipts: Counter
+  /// Records that an ack took out of their batch before it was handed over.
   let elided: Counter
   let storeFaults: Counter
   let unknownDeviceAcks: Counter

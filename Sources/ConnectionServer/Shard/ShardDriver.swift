@@ -24,6 +24,7 @@ final class ShardDriver {
   private func endRound() {
     shard.now = loop.now
     shard.wall = loop.wall
+    shard.load = loop.load
     guard let due = shard.endRound() else { return }
     if let timer, timer.isActive, timer.deadline <= due { return }
     timer?.cancel()

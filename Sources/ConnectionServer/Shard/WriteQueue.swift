@@ -5,16 +5,21 @@ import Stores
 /// What a shard wants written: gathered while the store writes the batch before it.
 ///
 /// One batch is out at a time. What ends before its batch is handed over (``Downstream/Write/withdrawn``)
-/// never touches the disk: under load, with devices that ack quickly, that is nearly everything.
+/// never touches the disk: with devices that ack quickly, that is nearly everything. So a message that is with its
+/// device goes along when its own time has come, not when another's has.
 struct WriteQueue {
-  private(set) var downstream: [Downstream] = []
-  private(set) var upstream: [Upstream] = []
+  /// Messages that nobody but the disk can answer.
+  private var urgent: [Downstream] = []
+  /// Messages that their devices may answer first.
+  private var live = LiveQueue()
+  private var upstream: [Upstream] = []
   private var batch = WriteBatch()
-  /// Rows of `downstream` and `upstream` that were not withdrawn.
+  /// Messages, down and up, that were not withdrawn.
   private(set) var queuedCount = 0
   /// When the oldest record that nobody but the disk can answer came; nil for none.
   private var urgentSince: Moment?
-  private var liveSince: Moment?
+  /// The same of upstream messages that are with an app server.
+  private var upstreamSince: Moment?
   private var settleSince: Moment?
 
   /// With the store now, in the order of the batch.
@@ -25,26 +30,36 @@ struct WriteQueue {
   var isOutcomeUnknown = false
 
   mutating func enqueue(_ record: Downstream, now: Moment) {
-    downstream.append(record)
     queuedCount += 1
-    if record.handed {
-      if liveSince == nil { liveSince = now }
-    } else if urgentSince == nil {
-      urgentSince = now
-    }
+    if record.handed { live.append(record, now: now) } else { addUrgent(record, now) }
+  }
+
+  /// The stream that a queued message was handed to is gone: no ack will come for it.
+  mutating func hurry(_ record: Downstream, now: Moment) {
+    guard record.isQueued else { return }
+    addUrgent(record, now)
+  }
+
+  private mutating func addUrgent(_ record: Downstream, _ now: Moment) {
+    urgent.append(record)
+    if urgentSince == nil { urgentSince = now }
   }
 
   mutating func append(_ record: Upstream, handed: Bool, now: Moment) {
     upstream.append(record)
     queuedCount += 1
     if handed {
-      if liveSince == nil { liveSince = now }
+      if upstreamSince == nil { upstreamSince = now }
     } else if urgentSince == nil {
       urgentSince = now
     }
   }
 
-  mutating func withdrew() { queuedCount -= 1 }
+  /// A record that was queued ended.
+  mutating func withdrew() {
+    queuedCount -= 1
+    live.skipEnded()
+  }
 
   /// - Parameter end: How it ended, for a share of a fan-out.
   mutating func settle(
@@ -82,19 +97,25 @@ struct WriteQueue {
   }
 
   /// When the next batch should go, or the last one be tried again; nil while there is nothing to do.
-  func nextDue(_ tuning: ShardTuning) -> Moment? {
+  ///
+  /// - Parameter load: The share of time in which the loop works.
+  func nextDue(_ tuning: ShardTuning, load: Double) -> Moment? {
     if out != nil { return retryAt }
     var due = urgentSince
-    if let liveSince { due = min(due ?? liveSince + tuning.liveLinger, liveSince + tuning.liveLinger) }
-    if let settleSince {
-      due = min(due ?? settleSince + tuning.settleLinger, settleSince + tuning.settleLinger)
+    func consider(_ since: Moment?, _ linger: Duration) {
+      guard let since else { return }
+      due = min(due ?? since + linger, since + linger)
     }
+    let linger = tuning.liveLinger(at: load)
+    consider(live.oldest, linger)
+    consider(upstreamSince, linger)
+    consider(settleSince, tuning.settleLinger(at: load))
     return due
   }
 
   /// Takes the batch that is due; nil when none is, or one is out.
-  mutating func takeDue(_ tuning: ShardTuning, now: Moment, wall: WallTime) -> WriteBatch? {
-    guard let due = nextDue(tuning), due <= now else { return nil }
+  mutating func takeDue(_ tuning: ShardTuning, load: Double, now: Moment, wall: WallTime) -> WriteBatch? {
+    guard let due = nextDue(tuning, load: load), due <= now else { return nil }
     if let out {
       retryAt = nil
       return out.batch
@@ -102,19 +123,16 @@ struct WriteQueue {
     var next = batch
     batch = WriteBatch()
     var rows: [Downstream] = []
-    if queuedCount > 0 {
-      rows.reserveCapacity(downstream.count)
-      next.enqueue.reserveCapacity(downstream.count)
-      for record in downstream {
-        guard case .queued = record.write else { continue }
-        record.write = .submitted
-        rows.append(record)
-        next.enqueue.append(record.stored)
-        next.journal.append(
-          JournalEntry(
-            key: record.key, sender: record.sender, device: record.device, state: .stored, at: wall))
-      }
+    func submit(_ record: Downstream) {
+      record.write = .submitted
+      rows.append(record)
+      next.enqueue.append(record.stored)
+      next.journal.append(
+        JournalEntry(
+          key: record.key, sender: record.sender, device: record.device, state: .stored, at: wall))
     }
+    for record in urgent where record.isQueued { submit(record) }
+    live.take(until: Moment(ns: now.ns &- tuning.liveLinger(at: load).ns), submit)
     var upstreamRows: [Upstream] = []
     for record in upstream {
       guard case .queued = record.write else { continue }
@@ -124,11 +142,11 @@ struct WriteQueue {
       row.isHeld = record.isHeld
       next.append.append(row)
     }
-    downstream.removeAll(keepingCapacity: downstream.count < 4096)
+    urgent.removeAll(keepingCapacity: urgent.count < 4096)
     upstream.removeAll(keepingCapacity: upstream.count < 4096)
-    queuedCount = 0
+    queuedCount -= rows.count + upstreamRows.count
     urgentSince = nil
-    liveSince = nil
+    upstreamSince = nil
     settleSince = nil
     guard !next.isEmpty else { return nil }
     out = (rows, upstreamRows, next)
@@ -160,7 +178,7 @@ struct WriteQueue {
 
   /// The record with this key that its sender has not been answered about.
   func unanswered(_ key: MessageKey) -> Downstream? {
-    downstream.last { $0.key == key && $0.origin != nil }
+    urgent.last { $0.key == key && $0.origin != nil } ?? live.unanswered(key)
       ?? out?.downstream.last { $0.key == key && $0.origin != nil }
   }
 
@@ -170,5 +188,7 @@ struct WriteQueue {
   }
 
   /// Everything handed over is durable and nothing waits.
-  var isIdle: Bool { out == nil && downstream.isEmpty && upstream.isEmpty && batch.isEmpty }
+  var isIdle: Bool {
+    out == nil && urgent.isEmpty && live.oldest == nil && upstream.isEmpty && batch.isEmpty
+  }
 }

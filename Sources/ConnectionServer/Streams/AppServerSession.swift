@@ -95,7 +95,7 @@ final class AppServerSession: StreamSession, SenderStream {
     guard case .token(let place) = draft.target else {
       return shard.sendToTarget(draft, text, sender: sender, origin: Origin(stream: reference, slot: slot))
     }
-    let key = place.withDecoded(in: text) { context.keys.token($0) }
+    let key = place.lent(in: text) { context.keys.token($0) }
     if let meaning = shard.tokens.find(key) {
       route(draft, text, slot, meaning)
     } else {
@@ -132,17 +132,18 @@ final class AppServerSession: StreamSession, SenderStream {
   private func route(
     _ draft: DownstreamDraft, _ text: UnsafeRawBufferPointer, _ slot: UInt32, _ meaning: TokenMeaning
   ) {
-    guard case .active(let registration, let canonical) = meaning else {
+    guard case .active(let addressee) = meaning else {
       return nack(slot, .deviceUnregistered, "The registration token is not registered")
     }
+    let registration = addressee.registration
     guard registration.sender == project.sender else {
       return nack(slot, .senderIDMismatch, "The registration token belongs to another sender")
     }
     if let package = draft.restrictedPackageName, package.string(in: text) != registration.app {
       return nack(slot, .invalidJSON, "InvalidPackageName: the registration's package differs")
     }
-    if let canonical { window.setCanonical(slot, canonical) }
-    let key = draft.reply.messageID.withDecoded(in: text) { context.keys.downstream(project.sender, $0) }
+    if let canonical = addressee.canonical { window.setCanonical(slot, canonical) }
+    let key = draft.reply.messageID.lent(in: text) { context.keys.downstream(project.sender, $0) }
     if draft.has(.dryRun) {
       shard.counters.count(.dryRun)
       return answered(slot, .ack)
@@ -233,7 +234,7 @@ final class AppServerSession: StreamSession, SenderStream {
 
   private func tell(_ slot: UInt32, _ answer: Answer) {
     guard let entry = window.close(slot) else { return }
-    shard.counters.acceptNs.record(shard.now - entry.received)
+    shard.counters.acceptNs.record(from: entry.received, to: shard.now)
     entry.reply.withUnsafeBytes { reply in
       let from = UnsafeRawBufferPointer(rebasing: reply[..<entry.targetCount])
       let id = UnsafeRawBufferPointer(rebasing: reply[entry.targetCount...])

@@ -169,7 +169,7 @@ final class DeviceSession: StreamSession, DeviceStream {
   func received(_ text: UnsafeRawBufferPointer, _ head: MessageHead) {
     switch shard.scratch.device.read(text) {
     case .ack(let place):
-      let hash = place.withDecoded(in: text) { Hash128(hex: $0) }
+      let hash = place.lent(in: text) { Hash128(hex: $0) }
       if let hash, let slot {
         shard.deviceAcked(MessageKey(hash), slot)
       } else {

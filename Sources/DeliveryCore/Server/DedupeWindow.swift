@@ -17,7 +17,7 @@ package struct DedupeWindow: Sendable {
 
   private static let partCount = 64
   private let idsPerPart: Int
-  private let horizon: Duration
+  private let horizonMs: Int64
   private var parts: [Part] = []
 
   /// - Parameters:
@@ -25,7 +25,7 @@ package struct DedupeWindow: Sendable {
   ///   - horizon: How long they are surely remembered, unless `idsMax` newer ones came.
   package init(idsMax: Int, horizon: Duration) {
     idsPerPart = max(1, idsMax / Self.partCount)
-    self.horizon = horizon
+    horizonMs = horizon.ns / 1_000_000
   }
 
   /// Records an id together with the shard that handles it.
@@ -37,7 +37,7 @@ package struct DedupeWindow: Sendable {
     }
     let index = Int(truncatingIfNeeded: key.hash.high >> 58)
     return parts[index].insert(
-      key.hash, shard: shard, now: now, idsMax: idsPerPart, horizon: horizon)
+      key.hash, shard: shard, now: now, idsMax: idsPerPart, horizonMs: horizonMs)
   }
 
   /// Forgets an id, because its message was refused after all and may be sent again.
@@ -54,10 +54,11 @@ package struct DedupeWindow: Sendable {
 
 extension DedupeWindow.Part {
   fileprivate mutating func insert(
-    _ hash: Hash128, shard: UInt8, now: WallTime, idsMax: Int, horizon: Duration
+    _ hash: Hash128, shard: UInt8, now: WallTime, idsMax: Int, horizonMs: Int64
   ) -> UInt8? {
-    if current.count >= idsMax || now > currentSince + horizon {
-      previous = now > currentSince + horizon + horizon ? [:] : current
+    let age = now.ms &- currentSince.ms
+    if current.count >= idsMax || age > horizonMs {
+      previous = age > 2 &* horizonMs ? [:] : current
       current = [:]
       currentSince = now
     }

@@ -39,6 +39,8 @@ final class VirtualLoop: Loop, @unchecked Sendable {
 
   var now: Moment { time.moment }
   var wall: WallTime { time.wall }
+  /// Work takes no time here.
+  var load: Double { 0 }
   func random() -> UInt64 { chance.next() }
 
   func assertCurrent() {

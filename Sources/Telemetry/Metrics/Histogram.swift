@@ -1,3 +1,4 @@
+package import Seams
 import Synchronization
 
 /// How values fall into buckets: exact below 64, then 32 buckets for each doubling, so that a bucket is at
@@ -62,6 +63,11 @@ package final class Histogram: @unchecked Sendable {
   package func record(_ duration: Duration) {
     let (seconds, attoseconds) = duration.components
     record(UInt64(clamping: seconds &* 1_000_000_000 &+ attoseconds / 1_000_000_000))
+  }
+
+  /// Records the time from one moment to a later one.
+  package func record(from start: Moment, to end: Moment) {
+    record(UInt64(clamping: end.ns &- start.ns))
   }
 
   @inline(__always)

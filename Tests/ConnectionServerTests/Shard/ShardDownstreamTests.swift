@@ -2,6 +2,7 @@ import DeliveryCore
 import PushModel
 import Seams
 import Stores
+import Telemetry
 import Testing
 
 @testable import ConnectionServer
@@ -22,6 +23,7 @@ import Testing
     harness.advance(.seconds(1))
     #expect(harness.state("m1") == .delivered)
     #expect(harness.storedCount() == 0)
+    #expect(harness.shards.map(\.counters.elided.count).reduce(0, +) == 1)
   }
 
   @Test func withoutTheDevicesAckTheSenderWaitsForTheDisk() async throws {

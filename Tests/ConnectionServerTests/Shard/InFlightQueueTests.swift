@@ -1,8 +1,9 @@
 import Bytes
-import DeliveryCore
 import PushModel
 import Seams
 import Testing
+
+@testable import ConnectionServer
 
 @Suite struct InFlightQueueTests {
   private func key(_ value: Int) -> MessageKey { MessageKey(Hash128(high: 7, low: UInt64(value))) }
