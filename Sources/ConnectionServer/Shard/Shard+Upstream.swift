@@ -59,7 +59,11 @@ extension Shard {
 
   func perform(_ actions: [UpstreamBoard<StreamRef>.Action], _ desk: UpstreamDesk) {
     for case .hand(let number, let stream) in actions {
-      guard let record = desk.records[number] else { continue }
+      guard let record = desk.records[number] else {
+        // It was given up while a stream had it that has closed since: its place there is free.
+        perform(desk.board.acked(number, on: stream, now: now).1, desk)
+        continue
+      }
       if record.row.expires <= wall {
         count(record, .expired)
         answerUpstream(record, .nack(.ttlExceeded, "The time to live ran out"))

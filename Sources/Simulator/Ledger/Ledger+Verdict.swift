@@ -60,10 +60,12 @@ extension Ledger {
       if latest >= taken + Int64(ttl) * 1_000 { return "expired" }
     }
     if message.collapse != nil, isCollapsible(message, registration, run) { return "collapsed" }
-    let others = sent.count {
+    let rivals = sent.filter {
       $0.collapse == nil && $0.ttl != 0 && $0.end != nil && $0.wrong == nil
         && $0.receivers.contains { run.registrations[$0].device == registration.device }
     }
+    // Each node that a message came to stores it.
+    let others = run.cluster == nil ? rivals.count : rivals.reduce(0) { $0 + max(1, $1.attempts) }
     if message.collapse == nil, others >= run.swarm.storeLimits.storedPerDeviceMax { return "overflow" }
     if message.kind == .group, !run.swarm.isStrict || run.swarm.features.contains(.unregister) {
       // The ack says how many members were missed; the library passes on that there was one.

@@ -81,11 +81,14 @@ struct Swarm {
     }
     switch canary {
     case .ownerReadBeforeCommit:
-      // Logins that meet writes, and little else that would make nodes look again.
-      faults = [.moveDevice, .cutLink]
-      faultEvery = .milliseconds(300)
-      weather.writeMost = .milliseconds(60)
-      messages = max(messages, 200)
+      // Logins that meet long transactions, and little else that would make a node look again.
+      faults = [.moveDevice]
+      faultEvery = .milliseconds(500)
+      features.subtract([.bursts, .failingHandlers, .ghosts, .slowReaders, .slowHandlers])
+      weather.writeLeast = .milliseconds(40)
+      weather.writeMost = .milliseconds(200)
+      messages = 60
+      safety = .seconds(60)
     case .gapIgnored:
       faults = [.busBreaks, .killServer]
       faultEvery = .seconds(2)

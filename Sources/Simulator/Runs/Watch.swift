@@ -3,7 +3,7 @@ import PushModel
 import Seams
 import Stores
 
-/// Looks once a second whether the nodes forgot something that their store holds: nothing may lie there for long that no
+/// Looks twice a second whether the nodes forgot something that their store holds: nothing may lie there for long that no
 /// node does anything about, although there is a stream that it could go to.
 ///
 /// Other messages to the same device, and every gap, would heal it; so the end of a run alone says little.
@@ -14,6 +14,9 @@ final class Watch {
   private var idleSince: [String: Int64] = [:]
   /// A node without a word, its lease, the look that follows and a second one are over by then.
   static let patience: Duration = .seconds(15)
+  /// Where nothing but notices can be late.
+  static let shortPatience: Duration = .seconds(2)
+  private var patience: Duration { run.canary == .ownerReadBeforeCommit ? Self.shortPatience : Self.patience }
 
   init(_ run: Simulation, _ cluster: Cluster) {
     self.run = run
@@ -23,7 +26,7 @@ final class Watch {
   func begin() { next() }
 
   private func next() {
-    run.world.after(.seconds(1)) { [self] in
+    run.world.after(.milliseconds(500)) { [self] in
       look()
       next()
     }
@@ -71,9 +74,9 @@ final class Watch {
         idleSince[name] = run.world.now
         continue
       }
-      guard run.world.now - since > Self.patience.ns else { continue }
+      guard run.world.now - since > patience.ns else { continue }
       run.ledger.fail(
-        "STRANDED: \(name) lies in the store for \(Self.patience), and no node does anything about it")
+        "STRANDED: \(name) lies in the store for \(patience), and no node does anything about it")
       idleSince[name] = .max / 2
     }
   }
