@@ -99,7 +99,8 @@ extension SQL {
     .insertKey, .revokeKey, .saveSetting, .idleDevices, .idleTokens,
   ]
   static let ofReads: [SQL] = [
-    .backlog, .backlogs, .overflowed, .overflows, .epochs, .lookUp, .deviceByID, .deviceRegistrations, .projects,
+    .backlog, .backlogs, .overflowed, .overflows, .epochs, .lookUp,
+    .deviceByID, .deviceRegistrations, .projects,
     .keys, .setting,
     .userRegistrations, .badge,
   ]
