@@ -61,7 +61,8 @@ extension Ledger {
     }
     if message.collapse != nil, isCollapsible(message, registration, run) { return "collapsed" }
     var others = 0
-    for rival in sent where rival.collapse == nil && rival.ttl != 0 && rival.end != nil && rival.wrong == nil {
+    for rival in sent where rival.collapse == nil && rival.ttl != 0 && rival.end != nil && rival.wrong == nil
+    {
       // Each app of the device has a row of its own, and each node that the message came to stores it.
       let apps = rival.receivers.count { run.registrations[$0].device == registration.device }
       others += apps * (run.cluster == nil ? 1 : max(1, rival.attempts))
