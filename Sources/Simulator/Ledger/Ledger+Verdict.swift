@@ -60,12 +60,13 @@ extension Ledger {
       if latest >= taken + Int64(ttl) * 1_000 { return "expired" }
     }
     if message.collapse != nil, isCollapsible(message, registration, run) { return "collapsed" }
-    let rivals = sent.filter {
-      $0.collapse == nil && $0.ttl != 0 && $0.end != nil && $0.wrong == nil
-        && $0.receivers.contains { run.registrations[$0].device == registration.device }
+    var others = 0
+    for rival in sent where rival.collapse == nil && rival.ttl != 0 && rival.end != nil && rival.wrong == nil
+    {
+      // Each app of the device has a row of its own, and each node that the message came to stores it.
+      let apps = rival.receivers.count { run.registrations[$0].device == registration.device }
+      others += apps * (run.cluster == nil ? 1 : max(1, rival.attempts))
     }
-    // Each node that a message came to stores it.
-    let others = run.cluster == nil ? rivals.count : rivals.reduce(0) { $0 + max(1, $1.attempts) }
     if message.collapse == nil, others >= run.swarm.storeLimits.storedPerDeviceMax { return "overflow" }
     if message.kind == .group, !run.swarm.isStrict || run.swarm.features.contains(.unregister) {
       // The ack says how many members were missed; the library passes on that there was one.
