@@ -119,7 +119,8 @@ package final class PostgresStore: Store {
         address, lane("store-read", SQL.ofReads, writes: false, settings: Self.byIndex + Self.rowByRow))
       opened.append(reads)
       fans = try Lane(
-        address, lane("store-fan", SQL.ofFans, stepwise: true, groupMax: 1), afterCommit: tell)
+        address, lane("store-fan", SQL.ofFans, stepwise: true, groupMax: 1),
+        afterCommit: Self.tellingOwners(bus, here: true))
     } catch {
       for lane in opened { lane.close {} }
       throw error
@@ -137,21 +138,32 @@ package final class PostgresStore: Store {
   ///
   /// The owner is read after the commit: read within it, a device that connects meanwhile elsewhere would be told by
   /// nobody, neither by its own read of the backlog nor by this.
-  private static func tellingOwners(_ bus: PostgresBus) -> Lane.AfterCommit {
+  ///
+  /// - Parameter here: Also this node, of devices that logged in while the transaction was under way: claims have a lane
+  ///   of their own.
+  private static func tellingOwners(_ bus: PostgresBus, here: Bool = false) -> Lane.AfterCommit {
     Lane.AfterCommit(
       send: { session, devices throws(PostgresFailure) in
         var parameters = Parameters()
         parameters.ints(devices.sorted()) { $0 }
-        parameters.int4(bus.node)
+        // Nobody has the number 0.
+        parameters.int4(here ? 0 : bus.node)
         try session.send(.owners, parameters)
       },
       take: { session throws(PostgresFailure) in
         let rows = try session.rows()
-        var elsewhere: [Int: [DeviceNumber]] = [:]
+        var owned: [Int: [DeviceNumber]] = [:]
         for row in 0..<rows.count {
-          elsewhere[Int(rows.int(row, 1)), default: []].append(DeviceNumber(rows.int(row, 0)))
+          owned[Int(rows.int(row, 1)), default: []].append(DeviceNumber(rows.int(row, 0)))
         }
-        for (node, devices) in elsewhere { bus.send(.wake(devices), to: node) }
+        let new = owned.removeValue(forKey: bus.node)?.filter { session.writtenUnheld.contains($0.value) }
+        session.writtenUnheld.removeAll(keepingCapacity: true)
+        if let new, !new.isEmpty { bus.tell([.wake(new)]) }
+        for (node, devices) in owned { bus.send(.wake(devices), to: node) }
+      },
+      missed: {
+        bus.send(.gap, to: nil)
+        bus.tell([.gap])
       })
   }
 

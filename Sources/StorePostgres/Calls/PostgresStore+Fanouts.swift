@@ -248,8 +248,11 @@ struct FanoutStep: Sendable {
       if let spare = spares.popFirst() { rows[index].number = spare }
     }
     let verdicts = try enqueue(rows, receivers, job, &slice, on: session)
-    // Those whose stream another node holds are to be told there.
-    for receiver in receivers where receiver.isHeld { session.written.insert(receiver.device.value) }
+    // Those whose stream another node holds are to be told there, and those who log in meanwhile wherever that is.
+    for receiver in receivers {
+      session.written.insert(receiver.device.value)
+      if !receiver.isHeld { session.writtenUnheld.insert(receiver.device.value) }
+    }
     let endedAtOnce = Set(slice.ended.map(\.key))
     for (index, receiver) in receivers.enumerated()
     where receiver.isHeld && verdicts[index] == .stored && !endedAtOnce.contains(rows[index].key) {

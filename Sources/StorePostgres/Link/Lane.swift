@@ -48,6 +48,8 @@ final class Lane: Sendable {
     var send: @Sendable (Session, Set<Int64>) throws(PostgresFailure) -> Void
     /// Called once the transaction is durable and answered.
     var take: @Sendable (Session) throws(PostgresFailure) -> Void
+    /// The answer to the question was lost.
+    var missed: @Sendable () -> Void
   }
   private let afterCommit: AfterCommit?
 
@@ -198,8 +200,9 @@ final class Lane: Sendable {
       try afterCommit.take(session)
       try session.synced()
     } catch {
-      // The jobs have been answered; whoever has the devices looks again when it learns of the gap.
+      // The jobs have been answered, and whoever has the devices has to look by itself.
       if !session.isBroken { session.abandon() }
+      afterCommit.missed()
     }
   }
 

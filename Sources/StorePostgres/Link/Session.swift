@@ -28,6 +28,8 @@ final class Session {
   private(set) var syncsAwaited = 0
   /// Devices whose rows the open transaction wrote and whose owners are to be told.
   var written: Set<Int64> = []
+  /// Of these, the ones that had no open stream when the transaction looked: their own node is to be told as well.
+  var writtenUnheld: Set<Int64> = []
 
   /// Connects, waiting as long as the address allows.
   init(_ address: PostgresAddress, _ role: Role) throws(PostgresFailure) {
@@ -199,6 +201,7 @@ final class Session {
       }
     }
     written.removeAll(keepingCapacity: true)
+    writtenUnheld.removeAll(keepingCapacity: true)
   }
 
   private func next() throws(PostgresFailure) -> OpaquePointer? {

@@ -61,6 +61,11 @@ enum Opening {
       SELECT 'store-place', CASE WHEN EXISTS (SELECT 1 FROM device) THEN convert_to('1/1', 'UTF8') ELSE $1 END
       ON CONFLICT DO NOTHING
       """, parameters)
+    // One for all nodes, whichever of them come first together.
+    try session.execute(
+      """
+      INSERT INTO setting(name, value) VALUES ('message-hash-key', uuid_send(gen_random_uuid())) ON CONFLICT DO NOTHING
+      """)
     // A statement of its own: within the first one, what another node has just inserted cannot be seen.
     let rows = try session.ask("SELECT value FROM setting WHERE name = 'store-place'")
     let found = rows.count > 0 ? String(decoding: rows.blob(0, 0), as: UTF8.self) : ""

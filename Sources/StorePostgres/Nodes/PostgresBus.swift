@@ -15,6 +15,8 @@ package final class PostgresBus: NodeBus {
     var hasMissed = false
     /// Channel and payload.
     var outgoing: [(channel: String, payload: String)] = []
+    /// Senders whose upstream messages the store could not be told to hand over yet.
+    var handOvers: Set<SenderID> = []
     /// What did not fit: everybody is to look at everything.
     var overflowed = false
     var closed = false
@@ -72,8 +74,13 @@ package final class PostgresBus: NodeBus {
   package func nodes(_ done: @escaping Completion<[NodeSummary]>) { store.nodes(done) }
 
   package func handOver(upstreamOf sender: SenderID) {
-    // Told after it is durable, or nobody would find anything.
-    store.handOver(sender) { [weak self] _ in self?.send(.upstream([sender]), to: nil) }
+    store.handOver(sender) { [weak self] result in
+      switch result {
+      // Told after it is durable, or nobody would find anything.
+      case .success: self?.send(.upstream([sender]), to: nil)
+      case .failure: self?.state.withLock { _ = $0.handOvers.insert(sender) }
+      }
+    }
   }
 
   package func send(_ event: BusEvent, to node: Int?) {
@@ -203,7 +210,8 @@ package final class PostgresBus: NodeBus {
     _ = poll(&entry, 1, 250)
   }
 
-  private func tell(_ events: [BusEvent]) {
+  /// Says something to this node.
+  func tell(_ events: [BusEvent]) {
     guard !events.isEmpty else { return }
     let handler = state.withLock { state in
       if state.handler == nil { state.hasMissed = true }
@@ -227,6 +235,11 @@ package final class PostgresBus: NodeBus {
     // What a node had taken and told nobody of when it ended is found by looking.
     if !living.isSubset(of: found) { tell([.gap]) }
     living = found
+    let left = state.withLock { state in
+      defer { state.handOvers = [] }
+      return state.handOvers
+    }
+    for sender in left.sorted() { handOver(upstreamOf: sender) }
   }
 
   private func sendOutgoing(_ session: Session) throws(PostgresFailure) {
