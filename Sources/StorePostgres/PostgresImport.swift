@@ -13,7 +13,8 @@ package final class PostgresImport {
       session = try Session(address, Session.Role(name: "migrate", isPipelined: false))
       try session.execute("DELETE FROM node WHERE name = 'migration'")
       try session.execute("BEGIN")
-      try session.execute("DELETE FROM setting WHERE name = 'store-place'")
+      // What opening it has put there.
+      try session.execute("DELETE FROM setting WHERE name IN ('store-place', 'message-hash-key')")
       for table in MovedTable.all {
         let rows = try session.ask("SELECT EXISTS (SELECT 1 FROM \(table.name))")
         guard !rows.bool(0, 0) else {

@@ -126,9 +126,15 @@ import Testing
     #expect(try await stream.nextPayload()["data", "n"] == "last")
     let here = try await first.address.connectAppServer()
     try await second.kill()
-    let again = try await here.nextPayload(within: .seconds(30))
-    #expect(again["data", "n"] == "last")
-    here.acknowledge(again)
+    // What it had acked just before it died may come again: the removal had not reached the store.
+    var found = ""
+    while found != "last" {
+      let again = try await here.nextPayload(within: .seconds(30))
+      found = again["data", "n"] ?? "nothing"
+      here.acknowledge(again)
+      guard (0..<10).contains(Int(found) ?? -1) else { break }
+    }
+    #expect(found == "last")
     #expect(try await first.terminate() == 0)
   }
 
