@@ -18,9 +18,6 @@ struct MigrateCommand: Subcommand {
   init(_ arguments: Arguments) throws(UsageFault) {
     guard let file = arguments.text("from") else { throw UsageFault(message: "--from is missing.") }
     guard let url = arguments.text("to") else { throw UsageFault(message: "--to is missing.") }
-    guard FileManager.default.fileExists(atPath: file) else {
-      throw UsageFault(message: "There is no file \(file).")
-    }
     var configuration = ServerConfiguration()
     configuration.store = url
     if let problem = configuration.storeProblem { throw UsageFault(message: "--to: \(problem).") }
@@ -29,6 +26,9 @@ struct MigrateCommand: Subcommand {
   }
 
   func run(_ console: Console) async throws -> ExitCode {
+    guard FileManager.default.fileExists(atPath: file) else {
+      throw CommandFault(.wrongUsage, "There is no file \(file).")
+    }
     do {
       let lines = try StoreMigration(from: file, to: url).run { line in
         if !console.isJSON { console.say("\(line.table): \(line.rows) rows, compared") }
