@@ -27,7 +27,7 @@ step 'WebSocket storm' make --no-print-directory storm DEVICES="${DEVICES:-300}"
 step 'durability' make --no-print-directory durability RUNS="${RUNS:-5}"
 step 'release build of the kill runs' swift build -c release --product kill-run
 step 'durability of a cluster' .build/release/kill-run --cluster --runs "${CLUSTER_RUNS:-3}" --kinds node,crash,both \
-  --rate "${CLUSTER_RATE:-2000}"
+  --rate "${CLUSTER_RATE:-2000}" --served-within 60
 step 'bulk job under kills' .build/release/kill-run --bulk "${MESSAGES:-20000}" --devices 50 \
   --server-kills 2 --sender-kills 1 --rate 2000
 step 'soak' dev/load_proofs.py soak "${SOAK_MINUTES:-0.4}"
