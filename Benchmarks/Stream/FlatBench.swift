@@ -73,7 +73,7 @@ struct FlatBench {
     }
     // Again what came first: whether it was the devices or the hour.
     try await generator.closeDevices(keeping: Self.devicesMin)
-    try await quiet(server)
+    try await server.becomeQuiet()
     let again = try await measure(
       server, generator, devices: min(Self.devicesMin, devicesMax), stored: 0, first: figures.first)
     await generator.stop()
@@ -166,16 +166,6 @@ struct FlatBench {
         format: "%7d %10d %19.0f %19.1f %14.2f", devices, stored, figure.rate, figure.cost,
         figure.cost / (first ?? figure).cost))
     return figure
-  }
-
-  private func quiet(_ server: ServerUnderTest) async throws {
-    var last = -1.0
-    for _ in 0..<100 {
-      let now = server.cpuMicroseconds
-      if now == last { return }
-      last = now
-      try await Task.sleep(for: .milliseconds(200))
-    }
   }
 }
 

@@ -35,7 +35,7 @@ struct LoginBench {
         if isResumed {
           try await crowd.connect(max: 1, count: 1)
           try await crowd.leave()
-          try await quiet(server)
+          try await server.becomeQuiet()
         }
         let before = (server.cpuMicroseconds, try await crowd.processorNs(), ContinuousClock.now)
         let taken = try await crowd.connect(max: Self.underWayMax, count: devices).sorted()
@@ -52,19 +52,8 @@ struct LoginBench {
             format: "%14.0f %22.0f %25.0f %8.1f %8.1f", Double(devices) / seconds, cpu, own,
             Double(p50) / 1e6, Double(p99) / 1e6))
         try await crowd.leave()
-        try await quiet(server)
+        try await server.becomeQuiet()
       }
-    }
-  }
-
-  /// Waits until the server has nothing more to do.
-  private func quiet(_ server: ServerUnderTest) async throws {
-    var last = -1.0
-    for _ in 0..<100 {
-      let now = server.cpuMicroseconds
-      if now == last { return }
-      last = now
-      try await Task.sleep(for: .milliseconds(200))
     }
   }
 }

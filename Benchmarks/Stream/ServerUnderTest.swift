@@ -107,3 +107,16 @@ struct BenchFault: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }
 }
+
+extension ServerUnderTest {
+  /// Waits until the server has nothing more to do, at most 20 seconds.
+  func becomeQuiet() async throws {
+    var last = -1.0
+    for _ in 0..<100 {
+      let now = cpuMicroseconds
+      if now == last { return }
+      last = now
+      try await Task.sleep(for: .milliseconds(200))
+    }
+  }
+}
