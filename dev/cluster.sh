@@ -61,7 +61,7 @@ etcd3: {hosts: [$(clients)]}
 bootstrap:
   dcs:
     ttl: 20
-    loop_wait: 5
+    loop_wait: 2
     retry_timeout: 5
     maximum_lag_on_failover: 1048576
     synchronous_mode: true
@@ -76,6 +76,7 @@ bootstrap:
         wal_log_hints: "on"
         wal_keep_size: 256MB
         autovacuum_naptime: 15s
+        wal_retrieve_retry_interval: 500ms
         autovacuum_vacuum_cost_delay: 1ms
   initdb: [{encoding: UTF8}, {locale: C.UTF-8}, {auth: trust}]
 postgresql:

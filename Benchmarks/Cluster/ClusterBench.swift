@@ -9,9 +9,10 @@ import TestKit
 
 /// Measures nodes on three databases beside a node on SQLite, all on this machine, in one run.
 ///
-/// `cluster-bench [--weir PATH] [--seconds S] [--devices N] [--smoke] [--store URL]`: messages are accepted by one node and
-/// delivered by another, at given rates; then as many as are taken with an ack that says they are durable. With `--store`
-/// that PostgreSQL is used instead of a cluster made for the run.
+/// `cluster-bench [--weir PATH] [--seconds S] [--devices N] [--smoke] [--only WORDS] [--store URL]`: messages are accepted by
+/// one node and delivered by another, at given rates; then as many as are taken with an ack that says they are durable.
+/// With `--store` that PostgreSQL is used instead of a cluster made for the run; with `--only`, only the rows of the table
+/// whose store or shape begins with one of the words, which commas separate: `--only durable`, `--only PostgreSQL`.
 @main
 struct ClusterBench {
   var weir = ".build/release/weir"
@@ -19,6 +20,7 @@ struct ClusterBench {
   var devices = 1_000
   var isSmoke = false
   var store: String?
+  var only: [String] = []
 
   static func main() async {
     shim_line_buffer_stdout()
@@ -30,6 +32,7 @@ struct ClusterBench {
       case "--seconds": bench.seconds = words.popFirst().flatMap { Int($0) } ?? bench.seconds
       case "--devices": bench.devices = words.popFirst().flatMap { Int($0) } ?? bench.devices
       case "--store": bench.store = words.popFirst()
+      case "--only": bench.only = words.popFirst()?.split(separator: ",").map(String.init) ?? []
       case "--smoke": (bench.isSmoke, bench.seconds, bench.devices) = (true, 2, 100)
       default:
         print("cluster-bench: unknown argument \(word)")
@@ -92,7 +95,7 @@ struct ClusterBench {
     }
     // To devices that are away: every message is written before it is acked.
     var scenario = scenario(name)
-    scenario.senders.count = 10
+    scenario.senders.count = 40
     let setup = LoadRun.Setup(
       server: try server(near.address), senderID: near.address.senderID,
       serverKey: try near.address.secret("server-key"), devices: [], tokens: identities.map(\.token))
@@ -113,6 +116,9 @@ struct ClusterBench {
     _ scenario: LoadScenario, _ setup: LoadRun.Setup, _ name: String, _ shape: String,
     _ nodes: [ServerProcess], _ databases: [Int32]
   ) async throws -> Bool {
+    guard only.isEmpty || only.contains(where: { name.hasPrefix($0) || shape.hasPrefix($0) }) else {
+      return true
+    }
     let load = LoadRun(scenario, setup)
     func used() -> (weir: Double, databases: Double) {
       (

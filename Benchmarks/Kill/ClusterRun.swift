@@ -101,11 +101,23 @@ final class ClusterRun: Sendable {
     isStopped.set()
     for task in sending { try await task.value }
     try await Run.settle(ledger)
+    await tellOfLost(ledger.withLock { $0.lost }, run: run)
     for client in clients { await client.close() }
     let hidden = await phones.stop()
     var result = ledger.withLock { $0 }
     result.hidden = hidden
     return (result, figures)
+  }
+
+  /// What the nodes know of the first few messages that were acked and not shown.
+  private func tellOfLost(_ numbers: [Int], run: Int) async {
+    for number in numbers.prefix(3) {
+      for node in nodes {
+        let path = "/admin/v1/messages/\(node.address.senderID)/c\(run)-\(number)"
+        let told = try? await node.address.administer("GET", path)
+        print("  lost: message \(number), \(told.map { "\($0)" } ?? "a node that does not answer")")
+      }
+    }
   }
 
   private func strike(

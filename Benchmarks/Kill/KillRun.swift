@@ -47,7 +47,11 @@ struct KillRun {
       words.removeFirst()
       (rate, devices) = (5_000, 300)
     }
-    while let word = words.popFirst(), let text = words.popFirst() {
+    while let word = words.popFirst() {
+      guard let text = words.popFirst() else {
+        print("kill-run: \(word) takes a value; see the head of Benchmarks/Kill/KillRun.swift")
+        exit(2)
+      }
       switch (word, Int(text)) {
       case ("--kinds", _) where isCluster:
         kinds = text.split(separator: ",").compactMap { .init(rawValue: String($0)) }

@@ -35,9 +35,12 @@ extension ConformanceCase {
       try await stage.crash()
       try expectEqual(try await stage.overflowed(device), 12)
       var batch = WriteBatch()
-      batch.clearOverflow = [device, DeviceNumber(77_777)]
-      _ = try await stage.store.write(batch, now: stage.now)
-      try expectEqual(try await stage.overflowed(device), 0)
+      // What is told leaves what came after the telling.
+      for (told, left) in [(5, 7), (4, 3), (9, 0)] {
+        batch.overflowTold = [.init(device: device, count: told), .init(device: DeviceNumber(77_777), count: 1)]
+        _ = try await stage.store.write(batch, now: stage.now)
+        try expectEqual(try await stage.overflowed(device), left)
+      }
     },
     .init("settled rows make room", limits: five) { stage in
       let device = try await stage.device()

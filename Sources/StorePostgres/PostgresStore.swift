@@ -43,6 +43,7 @@ package final class PostgresStore: Store {
   }
 
   let limits: StoreLimits
+  let room: StoredRoom
   let numbersHoldSlots: Bool
   let membership: Membership
   /// The other nodes.
@@ -79,6 +80,8 @@ package final class PostgresStore: Store {
     _ address: PostgresAddress, options: Options, atEnd: @escaping @Sendable () -> Void = {}
   ) throws(StoreFault) {
     limits = options.limits
+    let room = StoredRoom(cap: options.limits.storedPerDeviceMax)
+    self.room = room
     numbersHoldSlots = options.numbersHoldSlots
     self.atEnd = atEnd
     let membership = try Opening.open(
@@ -100,23 +103,30 @@ package final class PostgresStore: Store {
       let scans = try Lane(
         address, lane("store-scan", SQL.ofScans, stepwise: true, groupMax: 1, settings: []))
       opened.append(scans)
-      let claims = try Lane(address, lane("store-claim", SQL.ofClaims))
+      let claims = try Lane(
+        address, lane("store-claim", SQL.ofClaims, settings: Self.byIndex + Self.plannedOnce))
       opened.append(claims)
       let bus = try PostgresBus(
         address, membership, lease: options.nodeLease,
         store: .init(
           nodes: { Self.nodes(scans, membership, $0) },
-          handOver: { Self.handOver($0, on: claims, membership, $1) }))
+          handOver: { Self.handOver($0, on: claims, membership, $1) },
+          living: { room.share(among: $0) }))
       self.scans = scans
       self.claims = claims
       self.bus = bus
       let tell = Self.tellingOwners(bus)
-      writes = try Lane(address, lane("store-write", SQL.ofWrites), afterCommit: tell)
+      writes = try Lane(
+        address, lane("store-write", SQL.ofWrites, settings: Self.byIndex + Self.plannedOnce),
+        afterCommit: tell)
       opened.append(writes)
       edits = try Lane(address, lane("store-edit", SQL.ofEdits, stepwise: true, groupMax: 64))
       opened.append(edits)
       reads = try Lane(
-        address, lane("store-read", SQL.ofReads, writes: false, settings: Self.byIndex + Self.rowByRow))
+        address,
+        lane(
+          "store-read", SQL.ofReads, writes: false, settings: Self.byIndex + Self.plannedOnce + Self.rowByRow)
+      )
       opened.append(reads)
       fans = try Lane(
         address, lane("store-fan", SQL.ofFans, stepwise: true, groupMax: 1),
@@ -129,10 +139,10 @@ package final class PostgresStore: Store {
 
   /// A plan made while a table was small must not read all of it once it has grown.
   private static let byIndex = ["SET enable_seqscan = off"]
-  /// Each row by the indexes, by a plan that is made once.
-  private static let rowByRow = [
-    "SET enable_hashjoin = off", "SET enable_mergejoin = off", "SET plan_cache_mode = force_generic_plan",
-  ]
+  /// For small batches making a plan costs more than what is planned.
+  private static let plannedOnce = ["SET plan_cache_mode = force_generic_plan"]
+  /// Each row by the indexes.
+  private static let rowByRow = ["SET enable_hashjoin = off", "SET enable_mergejoin = off"]
 
   /// Wakes the nodes that hold the devices a committed transaction wrote for.
   ///

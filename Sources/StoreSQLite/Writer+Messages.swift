@@ -19,9 +19,10 @@ extension Writer {
       try statements.deleteUpstream.run()
       endedLeases.append(gone)
     }
-    for device in batch.clearOverflow {
-      statements.clearOverflow.bind(1, device.value)
-      try statements.clearOverflow.run()
+    for told in batch.overflowTold {
+      statements.tookOverflow.bind(1, told.device.value)
+      statements.tookOverflow.bind(2, Int64(told.count))
+      try statements.tookOverflow.run()
     }
     if let latest = batch.journal.lazy.map(\.at).max() {
       statements.insertJournal.bind(1, latest.ms)

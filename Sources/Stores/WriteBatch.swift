@@ -34,13 +34,23 @@ package struct WriteBatch: Sendable {
   package var settle: [Settlement] = []
   package var append: [StoredUpstream] = []
   package var settleUpstream: [UpstreamSettlement] = []
-  /// Devices whose overflow notice was acked.
-  package var clearOverflow: [DeviceNumber] = []
+  /// Discarded messages that devices were told of for certain.
+  package var overflowTold: [OverflowTold] = []
   package var journal: [JournalEntry] = []
   /// Ends of fan-out messages that were never stored.
   ///
-  /// They alone count again when a batch is sent again.
+  /// They count again when a batch is sent again, as ``overflowTold`` does.
   package var fanoutEnds: [FanoutEnd] = []
+
+  /// How many discarded messages a device was told of: so many less are to be told.
+  package struct OverflowTold: Sendable, Hashable {
+    package var device: DeviceNumber
+    package var count: Int
+    package init(device: DeviceNumber, count: Int) {
+      self.device = device
+      self.count = count
+    }
+  }
 
   package struct FanoutEnd: Sendable, Hashable {
     package var job: MessageNumber
@@ -57,7 +67,7 @@ package struct WriteBatch: Sendable {
 
   package var isEmpty: Bool {
     enqueue.isEmpty && settle.isEmpty && append.isEmpty && settleUpstream.isEmpty
-      && clearOverflow.isEmpty && journal.isEmpty && fanoutEnds.isEmpty
+      && overflowTold.isEmpty && journal.isEmpty && fanoutEnds.isEmpty
   }
 }
 

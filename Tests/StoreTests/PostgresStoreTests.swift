@@ -147,8 +147,23 @@ import Testing
     let schema = try await PostgresServer.shared().schema()
     await (try store(schema.url)).close()
     try await schema.sql("UPDATE weir_schema SET version = 99")
-    #expect(throws: StoreFault.schemaTooNew(found: 99, known: 1)) { try self.store(schema.url) }
-    try await schema.sql("UPDATE weir_schema SET version = 1")
+    #expect(throws: StoreFault.schemaTooNew(found: 99, known: 2)) { try self.store(schema.url) }
+    try await schema.sql("UPDATE weir_schema SET version = 2")
+  }
+
+  @Test func aDatabaseOfTheFirstVersionIsBroughtForward() async throws {
+    let schema = try await PostgresServer.shared().schema()
+    await (try store(schema.url)).close()
+    // What the first version had in its place.
+    try await schema.sql(
+      "UPDATE weir_schema SET version = 1; DROP FUNCTION weir_enqueue; ALTER TABLE message RESET (autovacuum_vacuum_insert_threshold)"
+    )
+    let store = try store(schema.url)
+    var stage = stage(store)
+    let device = try await stage.device()
+    #expect(try await stage.write([stage.message(for: device)]).enqueue == [.stored])
+    #expect(try await schema.sql("SELECT version FROM weir_schema") == "2")
+    await store.close()
   }
 
   @Test func severalNodesMayOpenAnEmptyDatabaseAtOnce() async throws {
@@ -231,6 +246,27 @@ import Testing
         if case .wake(let list) = event { list } else { [] }
       }
       return Set(woken).isSuperset(of: many) ? true : nil
+    }
+    await first.close()
+    await second.close()
+  }
+
+  /// A notice may come together with the answer to something that this node says at that moment.
+  @Test func aNoticeIsNotKeptBackByWhatTheNodeSaysItself() async throws {
+    let schema = try await PostgresServer.shared().schema()
+    // So long that no heartbeat brings to light what is kept back.
+    let (first, second) = (
+      try store(schema.url, node: "a", lease: .seconds(600)),
+      try store(schema.url, node: "b", lease: .seconds(600))
+    )
+    let events = watch(second)
+    // It listens from then on.
+    try await wait(for: .gap, in: events)
+    for round in 1...500 {
+      let device = DeviceNumber(Int64(round))
+      first.bus.send(.wake([device]), to: second.bus.node)
+      for _ in 0..<round % 4 { second.bus.send(.tokens, to: first.bus.node) }
+      try await wait(for: .wake([device]), in: events)
     }
     await first.close()
     await second.close()
@@ -406,6 +442,63 @@ import Testing
     #expect(try await here.backlog(of: device, max: 1_000, now: Self.now).messages.isEmpty)
     await here.close()
     await there.close()
+  }
+
+  /// Each node counts a device now and then only, so beside others the cap may be passed by less than a fourth.
+  @Test func theCapOfADeviceHoldsRoughlyWhenTwoNodesWriteForIt() async throws {
+    let schema = try await PostgresServer.shared().schema()
+    let lease = Duration.milliseconds(800)
+    let (here, there) = (
+      try store(schema.url, node: "a", lease: lease), try store(schema.url, node: "b", lease: lease)
+    )
+    var stage = stage(here)
+    let cap = StoreLimits().storedPerDeviceMax
+    let end = ContinuousClock.now + .seconds(20)
+    // Until each has heard of the other.
+    var most = Int.max
+    while most >= cap * 5 / 4, ContinuousClock.now < end {
+      let device = try await stage.device()
+      most = 0
+      while most < 2 * cap {
+        let near = stage.batch([stage.message(for: device)])
+        let first = try await here.write(near, now: Self.now).enqueue
+        let far = stage.batch([stage.message(for: device)])
+        let second = try await there.write(far, now: Self.now).enqueue
+        if (first + second).contains(.overflowed) { break }
+        most += 2
+      }
+      #expect(most >= cap - 2, "and no device loses messages before that")
+    }
+    #expect(most < cap * 5 / 4)
+    await here.close()
+    await there.close()
+  }
+
+  /// A node alone keeps to the cap exactly, although it counts seldom.
+  @Test func theCapOfADeviceIsExactOnOneNode() async throws {
+    let schema = try await PostgresServer.shared().schema()
+    let store = try store(schema.url)
+    var stage = stage(store)
+    let cap = StoreLimits().storedPerDeviceMax
+    for step in [1, 7, cap] {
+      let device = try await stage.device()
+      for round in 1...2 {
+        var stored = 0
+        while stored + step <= cap {
+          let outcome = try await stage.write((0..<step).map { _ in stage.message(for: device) })
+          #expect(outcome.enqueue == Array(repeating: .stored, count: step))
+          stored += step
+        }
+        for _ in stored..<cap {
+          #expect(try await stage.write([stage.message(for: device)]).enqueue == [.stored])
+        }
+        let backlog = try await store.backlog(of: device, max: 1_000, now: Self.now)
+        #expect(backlog.messages.count == cap, "steps of \(step), round \(round)")
+        #expect(try await stage.write([stage.message(for: device)]).enqueue == [.overflowed])
+        #expect(try await store.backlog(of: device, max: 1_000, now: Self.now).messages.isEmpty)
+      }
+    }
+    await store.close()
   }
 
   /// Nodes whose own clocks differ go by the database's.

@@ -21,6 +21,9 @@ final class DeviceSlot {
   /// Removed for good while a page was being read, which may have seen them.
   var settledDuringRead: [MessageNumber] = []
 
+  /// What this stream was told of discarded messages.
+  var notice = DeletedNotice()
+
   /// Taken and held back, in order of coming: collapsible ones over their rate, normal ones that wait for company.
   private(set) var held: [Held] = []
 

@@ -101,6 +101,7 @@ extension Shard {
     }
     for number in slot.settledDuringRead { slot.settling.remove(number) }
     slot.settledDuringRead = []
+    slot.notice.readEnded()
     // A full window is pumped by the acks to come.
     if !isFull { pump(slot) }
   }
@@ -115,12 +116,27 @@ extension Shard {
     return true
   }
 
+  /// - Parameter stored: Discarded messages that the store thinks the device does not know of.
+  private func tellDeleted(_ stored: Int, to slot: DeviceSlot) {
+    guard stored > 0 else { return }
+    let new = slot.notice.untold(of: stored, now: now)
+    guard new > 0 else { return }
+    slot.stream.tellDeleted(count: new)
+    let pause = tuning.noticePause
+    after(pause) { [weak slot] shard in
+      guard let slot, shard.devices[slot.device] === slot, slot.stream.backlogBytes == 0 else { return }
+      shard.deviceKnows(slot.notice.outlived(pause, now: shard.now), slot)
+    }
+  }
+
+  /// It is certain that the device was told of `count` discarded messages.
+  func deviceKnows(_ count: Int, _ slot: DeviceSlot) {
+    if count > 0 { writing.tookOverflow(slot.device, count, now: now) }
+  }
+
   /// - Returns: False when the stream has no room for all of it.
   private func hand(_ page: Backlog, to slot: DeviceSlot) -> Bool {
-    if page.overflowed > 0 {
-      slot.stream.tellDeleted(count: page.overflowed)
-      writing.clearOverflow(slot.device, now: now)
-    }
+    tellDeleted(page.overflowed, to: slot)
     // High priority first; else in the order of coming.
     let isMixed = page.messages.contains { !$0.highPriority } && page.messages.contains { $0.highPriority }
     let rows =

@@ -84,6 +84,7 @@ extension Shard {
     }
     record.handed = false
     counters.deliveryNs.record(from: record.handedAt, to: now)
+    deviceKnows(slot.notice.proved(byAckOf: record.handedAt), slot)
     answer(record, .ack)
     if !record.receipt.isEmpty { sendReceipt(record) }
     end(record, .delivered)

@@ -109,6 +109,9 @@ extension Shard {
 
   private func forgetSettled(_ batch: WriteBatch) {
     for row in batch.settle { unmarkSettling(row.device, row.number) }
+    for told in batch.overflowTold {
+      if let slot = devices[told.device] { slot.notice.taken(told.count, duringRead: slot.reading) }
+    }
     guard bus != nil else { return }
     for (sender, rows) in Dictionary(grouping: batch.settleUpstream, by: \.sender) {
       desks[sender]?.removed(rows.map(\.number))

@@ -240,6 +240,8 @@ struct ShardTuning: Sendable {
   var writeTriesMax = 5
   /// Pause before the store is asked again who has a device.
   var lookAgainPause: Duration = .seconds(1)
+  /// How long a stream stands after a notice of discarded messages before that counts as told without an ack.
+  var noticePause: Duration = .seconds(60)
   /// Devices whose backlogs are read in one go.
   var backlogsAtOnce = 200
 

@@ -86,8 +86,9 @@ struct WriteQueue {
     if settleSince == nil { settleSince = now }
   }
 
-  mutating func clearOverflow(_ device: DeviceNumber, now: Moment) {
-    batch.clearOverflow.append(device)
+  /// The device was told for certain that so many messages were discarded.
+  mutating func tookOverflow(_ device: DeviceNumber, _ count: Int, now: Moment) {
+    batch.overflowTold.append(.init(device: device, count: count))
     if settleSince == nil { settleSince = now }
   }
 
@@ -171,7 +172,7 @@ struct WriteQueue {
   mutating func putBack(_ given: WriteBatch, now: Moment) {
     batch.settle.insert(contentsOf: given.settle, at: 0)
     batch.settleUpstream.insert(contentsOf: given.settleUpstream, at: 0)
-    batch.clearOverflow.insert(contentsOf: given.clearOverflow, at: 0)
+    batch.overflowTold.insert(contentsOf: given.overflowTold, at: 0)
     batch.fanoutEnds.insert(contentsOf: given.fanoutEnds, at: 0)
     if settleSince == nil { settleSince = now }
   }

@@ -11,7 +11,8 @@ struct Enqueueing {
   }
 
   static func parameters(
-    _ rows: [StoredMessage], shares: [Share]? = nil, writer: Int64, limits: StoreLimits, now: WallTime
+    _ rows: [StoredMessage], shares: [Share]? = nil, counted: [Bool], writer: Int64, limits: StoreLimits,
+    now: WallTime
   ) -> Parameters {
     let bytes = rows.reduce(0) { $0 + $1.body.count + $1.receipt.count + 200 }
     var parameters = Parameters(capacity: bytes)
@@ -41,14 +42,24 @@ struct Enqueueing {
       parameters.null()
       parameters.null()
     }
+    parameters.bools(counted) { $0 }
     return parameters
   }
 
-  static func outcome(_ lines: Rows, of rows: [StoredMessage]) throws(PostgresFailure) -> WriteOutcome {
+  /// - Parameter room: Is told of what was counted for `plan`.
+  static func outcome(
+    _ lines: Rows, of rows: [StoredMessage], _ plan: StoredRoom.Plan, _ room: StoredRoom
+  ) throws(PostgresFailure) -> WriteOutcome {
     var outcome = WriteOutcome()
+    var counts: [(device: DeviceNumber, stored: Int)] = []
+    defer { room.note(counts, for: plan) }
     outcome.enqueue = Array(repeating: .stored, count: rows.count)
     for line in 0..<lines.count {
       let what = lines.int(line, 1)
+      if what == 20 {
+        counts.append((DeviceNumber(lines.int(line, 2)), Int(lines.int(line, 3))))
+        continue
+      }
       if what >= 10 {
         guard let state = MessageState(rawValue: UInt8(truncatingIfNeeded: what - 10)) else {
           throw .corrupt("weir_enqueue: an unknown state")

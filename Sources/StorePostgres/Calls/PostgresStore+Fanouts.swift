@@ -23,7 +23,8 @@ extension PostgresStore {
     fanouts jobs: [MessageNumber], max: Int, spares: [MessageNumber], now: WallTime,
     _ done: @escaping Completion<[FanoutSlice]>
   ) {
-    let step = FanoutStep(limits: limits, writer: membership.incarnation, max: Swift.max(1, max), now: now)
+    let step = FanoutStep(
+      limits: limits, room: room, writer: membership.incarnation, max: Swift.max(1, max), now: now)
     stepwise(fans, done) { session throws(PostgresFailure) in
       var spares = spares[...]
       var slices: [FanoutSlice] = []
@@ -63,6 +64,7 @@ extension PostgresStore {
 /// One step of fan-outs, in a transaction that the lane ends.
 struct FanoutStep: Sendable {
   let limits: StoreLimits
+  let room: StoredRoom
   let writer: Int64
   let max: Int
   let now: WallTime
@@ -265,8 +267,10 @@ struct FanoutStep: Sendable {
     on session: Session
   ) throws(PostgresFailure) -> [WriteOutcome.Enqueue] {
     let shares = receivers.map { Enqueueing.Share(registration: $0.number, job: job.number) }
-    let parameters = Enqueueing.parameters(rows, shares: shares, writer: writer, limits: limits, now: now)
-    let outcome = try Enqueueing.outcome(try session.query(.enqueue, parameters), of: rows)
+    let plan = room.plan(rows)
+    let parameters = Enqueueing.parameters(
+      rows, shares: shares, counted: plan.isCounted, writer: writer, limits: limits, now: now)
+    let outcome = try Enqueueing.outcome(try session.query(.enqueue, parameters), of: rows, plan, room)
     slice.ended += outcome.ended
     return outcome.enqueue
   }

@@ -5,16 +5,17 @@ import Synchronization
 
 extension PostgresStore {
   package func write(_ batch: WriteBatch, now: WallTime, _ done: @escaping Completion<WriteOutcome>) {
-    let (membership, limits) = (membership, limits)
+    let (membership, limits, room) = (membership, limits, room)
+    let plan = room.plan(batch.enqueue)
     pipelined(
       writes, done,
       send: { session throws(PostgresFailure) in
-        try Self.send(batch, on: session, as: membership, limits: limits, now: now)
+        try Self.send(batch, counted: plan.isCounted, on: session, as: membership, limits: limits, now: now)
       },
       take: { session throws(PostgresFailure) in
         var outcome = WriteOutcome()
         if !batch.enqueue.isEmpty {
-          outcome = try Enqueueing.outcome(try session.rows(), of: batch.enqueue)
+          outcome = try Enqueueing.outcome(try session.rows(), of: batch.enqueue, plan, room)
         }
         for _ in 0..<Self.plainStatements(batch) { _ = try session.rows() }
         return outcome
@@ -25,19 +26,22 @@ extension PostgresStore {
   private static func plainStatements(_ batch: WriteBatch) -> Int {
     [
       batch.settle.isEmpty, batch.fanoutEnds.isEmpty, batch.append.isEmpty, batch.settleUpstream.isEmpty,
-      batch.clearOverflow.isEmpty, batch.journal.isEmpty,
+      batch.overflowTold.isEmpty, batch.journal.isEmpty,
     ].count { !$0 }
   }
 
   private static func send(
-    _ batch: WriteBatch, on session: Session, as node: Membership, limits: StoreLimits, now: WallTime
+    _ batch: WriteBatch, counted: [Bool], on session: Session, as node: Membership, limits: StoreLimits,
+    now: WallTime
   ) throws(PostgresFailure) {
     if !batch.enqueue.isEmpty {
       // Also for what was handed to a stream here: another node may have claimed the device, and its word of it be on
       // the way.
       for row in batch.enqueue { session.written.insert(row.device.value) }
       try session.send(
-        .enqueue, Enqueueing.parameters(batch.enqueue, writer: node.incarnation, limits: limits, now: now))
+        .enqueue,
+        Enqueueing.parameters(
+          batch.enqueue, counted: counted, writer: node.incarnation, limits: limits, now: now))
     }
     if !batch.settle.isEmpty {
       var parameters = Parameters()
@@ -60,11 +64,11 @@ extension PostgresStore {
       parameters.ints(batch.settleUpstream) { $0.number.column }
       try session.send(.settleUpstream, parameters)
     }
-    if !batch.clearOverflow.isEmpty {
+    if !batch.overflowTold.isEmpty {
       var parameters = Parameters()
-      // In one order everywhere, so that two nodes do not wait for each other.
-      parameters.ints(batch.clearOverflow.sorted()) { $0.value }
-      try session.send(.clearOverflow, parameters)
+      parameters.ints(batch.overflowTold) { $0.device.value }
+      parameters.ints(batch.overflowTold) { Int64($0.count) }
+      try session.send(.tookOverflow, parameters)
     }
     if let latest = batch.journal.lazy.map(\.at).max() {
       var parameters = Parameters()

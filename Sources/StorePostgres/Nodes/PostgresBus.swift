@@ -37,10 +37,12 @@ package final class PostgresBus: NodeBus {
   private let state: Guarded<State>
   /// Readable when there is something to send.
   private let alarm: Int32
-  /// What the bus needs of the store's lanes.
+  /// What the bus needs of the store.
   struct Store: Sendable {
     var nodes: @Sendable (@escaping Completion<[NodeSummary]>) -> Void
     var handOver: @Sendable (SenderID, @escaping Completion<Void>) -> Void
+    /// Takes how many nodes live.
+    var living: @Sendable (Int) -> Void
   }
   private let store: Store
 
@@ -235,6 +237,7 @@ package final class PostgresBus: NodeBus {
     // What a node had taken and told nobody of when it ended is found by looking.
     if !living.isSubset(of: found) { tell([.gap]) }
     living = found
+    store.living(found.count)
     let left = state.withLock { state in
       defer { state.handOvers = [] }
       return state.handOvers
@@ -270,6 +273,8 @@ package final class PostgresBus: NodeBus {
   }
 
   private func receive(_ session: Session, until moment: Moment) throws(PostgresFailure) {
+    // What came with an answer to something this node said lies with the library: the socket does not tell of it again.
+    if try takeNotifications(session) { return }
     var entries = [
       pollfd(fd: session.descriptor, events: Int16(POLLIN), revents: 0),
       pollfd(fd: alarm, events: Int16(POLLIN), revents: 0),
@@ -280,11 +285,18 @@ package final class PostgresBus: NodeBus {
       var count: UInt64 = 0
       _ = Glibc.read(alarm, &count, 8)
     }
-    guard entries[0].revents != 0 else { return }
+    if entries[0].revents != 0 { _ = try takeNotifications(session) }
+  }
+
+  /// - Returns: Whether there were any.
+  private func takeNotifications(_ session: Session) throws(PostgresFailure) -> Bool {
     var events: [BusEvent] = []
+    var hasSome = false
     try session.notifications { payload in
+      hasSome = true
       if let event = Self.event(payload, at: node) { events.append(event) }
     }
     tell(events)
+    return hasSome
   }
 }

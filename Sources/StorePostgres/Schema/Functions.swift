@@ -1,10 +1,11 @@
 /// The rules that the server applies itself, so that a batch is one round trip.
 enum Functions {
-  static let first = live + elsewhere + ends + enqueue + sweep
+  /// Makes all of them, or puts them in place of older ones.
+  static let all = live + elsewhere + ends + enqueue + sweep
 
   /// Whether a row of a message was handed to the stream that its device has now, by a node that lives.
   private static let live = """
-    CREATE FUNCTION weir_live(live int8, writer int8, epoch int8, node int4) RETURNS bool
+    CREATE OR REPLACE FUNCTION weir_live(live int8, writer int8, epoch int8, node int4) RETURNS bool
     LANGUAGE sql STABLE AS $$
       SELECT live <> 0 AND live = epoch AND node IS NOT NULL
         AND EXISTS (SELECT 1 FROM node n WHERE n.incarnation = writer AND n.until > now())
@@ -16,7 +17,7 @@ enum Functions {
   ///
   /// It is about to hand the message out, so it is no reason for overflow, up to the bound for connected devices.
   private static let elsewhere = """
-    CREATE FUNCTION weir_elsewhere(device int8, writer int8) RETURNS int8
+    CREATE OR REPLACE FUNCTION weir_elsewhere(device int8, writer int8) RETURNS int8
     LANGUAGE sql STABLE AS $$
       SELECT n.incarnation FROM device d JOIN node n ON n.number = d.node
       WHERE d.number = device AND n.incarnation <> writer AND n.until > now()
@@ -26,7 +27,7 @@ enum Functions {
 
   /// The fan-out that a row is a share of.
   private static let ends = """
-    CREATE FUNCTION weir_job(number int8, share int8, job int8) RETURNS int8
+    CREATE OR REPLACE FUNCTION weir_job(number int8, share int8, job int8) RETURNS int8
     LANGUAGE sql IMMUTABLE AS $$
       SELECT CASE WHEN share IS NULL THEN NULL WHEN job = 0 THEN number ELSE job END
     $$;
@@ -36,23 +37,27 @@ enum Functions {
   /// Stores rows by the rules on cap and collapse, in the order of the arrays.
   ///
   /// Returns a line for each row that was not simply stored (`what` 0 duplicate, 1 unknown device, 2 overflowed, with
-  /// its `place` from 1) and for each row that came to an end (`what` 10 and its state). Most batches hold rows for
-  /// devices whose cap is not near and that have no collapse key: those are one INSERT. For the others the device
-  /// is locked and row after row is looked at. Two nodes that write for one device at the same moment may both pass
-  /// the cap's check, so a device may have a few rows more than its cap; the next one that comes discards them.
+  /// its `place` from 1), for each row that came to an end (`what` 10 and its state), and for each device that the caller
+  /// wants counted and that stays below its cap (`what` 20, and in `number` how many rows without a key it has then). Most
+  /// batches hold rows for devices whose cap is not near and that have no collapse key: those are one INSERT. For the
+  /// others the device is locked and row after row is looked at. Rows with a key must be marked as counted; of the others
+  /// those that are not are stored whatever there is. Two nodes that write for one device at the same moment may both pass
+  /// the cap's check, so a device may have rows beyond its cap; the next one counted discards them.
   private static let enqueue = """
-    CREATE FUNCTION weir_enqueue(
+    CREATE OR REPLACE FUNCTION weir_enqueue(
       p_writer int8, p_now int8, p_cap int4, p_connected int4, p_keys int4,
       p_device int8[], p_number int8[], p_expires int8[], p_sender int8[], p_app text[], p_key uuid[],
       p_collapse bytea[], p_high bool[], p_live bool[], p_body bytea[], p_receipt bytea[],
-      p_share int8[], p_job int8[])
+      p_share int8[], p_job int8[], p_counted bool[])
     RETURNS TABLE(
       o_place int4, o_what int2, o_device int8, o_number int8, o_sender int8, o_key uuid, o_job int8)
     LANGUAGE plpgsql AS $$
     DECLARE
       v_count int4 := cardinality(p_device);
       v_careful int8[];
-      v_careful_rows int8;
+      v_careful_rows int8 := 0;
+      v_counted int8[];
+      v_counts int8[];
       v_stored_devices int8[];
       v_stored_numbers int8[];
       v_stored int8;
@@ -65,33 +70,46 @@ enum Functions {
       v_row record;
       v_pass int4;
     BEGIN
-      SELECT array_agg(b.device ORDER BY b.device), coalesce(sum(b.rows), 0)
-        INTO v_careful, v_careful_rows
-        FROM (
-          SELECT u.device, count(*) AS rows, count(*) FILTER (WHERE u.collapse IS NULL) AS loose,
-            bool_or(u.collapse IS NOT NULL) AS keyed, bool_and(u.live) AS live
-          FROM unnest(p_device, p_collapse, p_live) AS u(device, collapse, live) GROUP BY u.device) b
-        CROSS JOIN LATERAL (SELECT CASE WHEN weir_elsewhere(b.device, p_writer) IS NULL
-          THEN p_cap ELSE p_connected END AS cap) c
-        WHERE b.keyed OR (NOT b.live AND b.loose + (
-          SELECT count(*) FROM (
-            SELECT 1 FROM message m WHERE m.device = b.device AND m.collapse IS NULL LIMIT c.cap) z)
-          > c.cap);
+      IF true = ANY (p_counted) THEN
+        SELECT array_agg(c.device ORDER BY c.device) FILTER (WHERE c.careful),
+            coalesce(sum(c.rows) FILTER (WHERE c.careful), 0),
+            array_agg(c.device) FILTER (WHERE NOT c.careful), array_agg(c.stored) FILTER (WHERE NOT c.careful)
+          INTO v_careful, v_careful_rows, v_counted, v_counts
+          FROM (
+            SELECT b.device, b.rows, b.loose + s.count AS stored, CASE
+                WHEN b.keyed THEN true
+                WHEN b.live OR b.loose + s.count <= p_cap THEN false
+                WHEN weir_elsewhere(b.device, p_writer) IS NULL THEN true
+                ELSE b.loose + (
+                  SELECT count(*) FROM (
+                    SELECT 1 FROM message m WHERE m.device = b.device AND m.collapse IS NULL
+                    LIMIT greatest(0, p_connected - b.loose) + 1) z) > p_connected END AS careful
+            FROM (
+              SELECT u.device, count(*) AS rows, count(*) FILTER (WHERE u.collapse IS NULL) AS loose,
+                bool_or(u.collapse IS NOT NULL) AS keyed, bool_and(u.live) AS live
+              FROM unnest(p_device, p_collapse, p_live, p_counted) AS u(device, collapse, live, counted)
+              GROUP BY u.device HAVING bool_or(u.counted)) b
+            CROSS JOIN LATERAL (
+              SELECT count(*) FROM (
+                SELECT 1 FROM message m WHERE m.device = b.device AND m.collapse IS NULL
+                LIMIT greatest(0, p_cap - b.loose) + 1) z) s) c;
+        RETURN QUERY SELECT NULL::int4, 20::int2, u.device, u.stored, NULL::int8, NULL::uuid, NULL::int8
+          FROM unnest(v_counted, v_counts) AS u(device, stored);
+      END IF;
 
       IF v_careful_rows < v_count THEN
         WITH stored AS (
           INSERT INTO message(device, number, expires, sender, live, writer, share, job, key, high, app,
             collapse, receipt, body)
           SELECT u.device, u.number, u.expires, u.sender,
-            CASE WHEN d.node IS NOT NULL AND (u.live OR h.holder IS NOT NULL) THEN d.epoch ELSE 0 END,
-            CASE WHEN u.live OR h.holder IS NULL THEN p_writer ELSE h.holder END, u.share, u.job,
+            CASE WHEN d.node IS NOT NULL AND (u.live OR n.number IS NOT NULL) THEN d.epoch ELSE 0 END,
+            CASE WHEN u.live OR n.number IS NULL THEN p_writer ELSE n.incarnation END, u.share, u.job,
             u.key, u.high, u.app, NULL, u.receipt, u.body
           FROM unnest(p_device, p_number, p_expires, p_sender, p_app, p_key, p_high, p_live, p_body,
             p_receipt, p_share, p_job)
             AS u(device, number, expires, sender, app, key, high, live, body, receipt, share, job)
           JOIN device d ON d.number = u.device
-          LEFT JOIN LATERAL (SELECT n.incarnation AS holder FROM node n WHERE n.number = d.node
-            AND n.incarnation <> p_writer AND n.until > now()) h ON true
+          LEFT JOIN node n ON n.number = d.node AND n.incarnation <> p_writer AND n.until > now()
           WHERE v_careful IS NULL OR u.device <> ALL (v_careful)
           ON CONFLICT DO NOTHING RETURNING device, number)
         SELECT array_agg(s.device), array_agg(s.number), count(*)
@@ -235,7 +253,7 @@ enum Functions {
   /// The first line returned says where the next call goes on (`o_device` for messages, `o_number` for upstream). There
   /// is no index on `expires`: it would cost every insert and delete, for rows that mostly go long before.
   private static let sweep = """
-    CREATE FUNCTION weir_sweep(p_message int8, p_upstream int8, p_blocks int8, p_now int8, p_budget int4)
+    CREATE OR REPLACE FUNCTION weir_sweep(p_message int8, p_upstream int8, p_blocks int8, p_now int8, p_budget int4)
     RETURNS TABLE(o_device int8, o_number int8, o_sender int8, o_key uuid, o_job int8)
     LANGUAGE plpgsql AS $$
     DECLARE

@@ -1,7 +1,7 @@
 /// The prepared statements, by the name that a session gives them.
 enum SQL: String, CaseIterable, Sendable {
   // Messages in motion
-  case enqueue, settle, countEnds, append, settleUpstream, clearOverflow, insertJournal
+  case enqueue, settle, countEnds, append, settleUpstream, tookOverflow, insertJournal
   case backlog, backlogs, overflowed, overflows, lease, sendersWithUpstream, sweep, journal, pruneJournal
   case find, owners
   // Devices
@@ -26,9 +26,13 @@ enum SQL: String, CaseIterable, Sendable {
 }
 
 /// The columns of a message `m` of device `d`, in the order in which ``Rows/message(_:)`` reads them.
+///
+/// Whether it is live is asked as `weir_live` does, with the living nodes looked up once a statement: calling that for each
+/// row took most of the time of reading it.
 private let messageColumns = """
   m.device, m.number, m.expires, m.sender, m.app, m.key, m.collapse, m.high,
-  weir_live(m.live, m.writer, d.epoch, d.node), m.body, m.receipt,
+  m.live <> 0 AND m.live = d.epoch AND d.node IS NOT NULL
+    AND m.writer = ANY (ARRAY(SELECT n.incarnation FROM node n WHERE n.until > now())), m.body, m.receipt,
   weir_job(m.number, m.share, m.job), r.token, f.sender, f.audience, t.tail
   """
 private let messageTables = """
@@ -84,7 +88,7 @@ private func receivers(_ tables: String, _ condition: String) -> String {
 extension SQL {
   /// What each lane prepares.
   static let ofWrites: [SQL] = [
-    .enqueue, .settle, .countEnds, .append, .settleUpstream, .clearOverflow, .insertJournal, .pruneJournal,
+    .enqueue, .settle, .countEnds, .append, .settleUpstream, .tookOverflow, .insertJournal, .pruneJournal,
     .owners,
   ]
   static let ofClaims: [SQL] = [
@@ -118,7 +122,7 @@ extension SQL {
   var text: String {
     switch self {
     case .enqueue:
-      "SELECT * FROM weir_enqueue($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18)"
+      "SELECT * FROM weir_enqueue($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19)"
     case .settle:
       """
       WITH gone AS (
@@ -146,7 +150,17 @@ extension SQL {
       DELETE FROM upstream u USING unnest($1::int8[], $2::int8[]) AS s(sender, number)
       WHERE u.sender = s.sender AND u.number = s.number
       """
-    case .clearOverflow: "UPDATE device SET overflowed = 0 WHERE number = ANY ($1::int8[])"
+    case .tookOverflow:
+      // Locked in one order everywhere, so that two nodes do not wait for each other.
+      """
+      WITH told AS (
+        SELECT t.device, sum(t.count)::int8 AS count FROM unnest($1::int8[], $2::int8[]) AS t(device, count)
+        GROUP BY t.device),
+      locked AS (
+        SELECT d.number FROM device d JOIN told t ON t.device = d.number ORDER BY d.number FOR NO KEY UPDATE OF d)
+      UPDATE device d SET overflowed = greatest(0, d.overflowed - t.count)
+      FROM told t JOIN locked l ON l.number = t.device WHERE d.number = t.device
+      """
     case .insertJournal: "INSERT INTO journal(at, entries) VALUES ($1, $2)"
     case .backlog:
       """

@@ -1,10 +1,18 @@
 /// The tables, as a list of steps forward; the table `weir_schema` holds how many were taken.
 ///
-/// Steps that were released are never changed. All names are looked up by the session's `search_path`, so a schema
+/// Steps that were released are never changed, except that all put today's functions in place. All names are looked up by the session's `search_path`, so a schema
 /// other than `public` may be named in the URL.
 enum Tables {
   /// Step n takes a database of version n to n + 1.
-  static let steps: [String] = [first + Functions.first]
+  static let steps: [String] = [first + Functions.all, calmer + Functions.all]
+
+  /// A vacuum for rows that were only inserted would write each page once more to the log, for rows that mostly go soon.
+  private static let calmer = """
+    ALTER TABLE message SET (autovacuum_vacuum_insert_threshold = -1);
+    ALTER TABLE upstream SET (autovacuum_vacuum_insert_threshold = -1);
+    ALTER TABLE journal SET (autovacuum_vacuum_insert_threshold = -1);
+
+    """
 
   /// Messages are inserted and deleted, never updated.
   ///

@@ -85,7 +85,10 @@ struct MemoryContents: Sendable {
       upstream[gone.sender]?.remove(at: index)
       if upstream[gone.sender]?.isEmpty == true { upstream[gone.sender] = nil }
     }
-    for device in batch.clearOverflow { devices[device]?.overflowed = 0 }
+    for told in batch.overflowTold {
+      guard let stored = devices[told.device]?.overflowed else { continue }
+      devices[told.device]?.overflowed = max(0, stored - told.count)
+    }
     if !batch.journal.isEmpty { journal.append(batch.journal) }
     return outcome
   }

@@ -60,7 +60,7 @@ extension SplitStore {
     for row in batch.settle { shares[place(of: row.device)].settle.append(row) }
     for row in batch.append { shares[place(of: row.sender)].append.append(row) }
     for row in batch.settleUpstream { shares[place(of: row.sender)].settleUpstream.append(row) }
-    for device in batch.clearOverflow { shares[place(of: device)].clearOverflow.append(device) }
+    for told in batch.overflowTold { shares[place(of: told.device)].overflowTold.append(told) }
     // An entry stands beside the row that it tells of.
     for entry in batch.journal {
       shares[place(of: entry.device)].journal.append(entry)

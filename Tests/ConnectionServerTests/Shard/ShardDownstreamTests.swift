@@ -170,6 +170,73 @@ import Testing
     #expect(harness.storedCount() == 0)
   }
 
+  /// A phone for which 101 messages came while it was away, and the stream that sent them.
+  private func overflowed(_ harness: ShardHarness) async throws -> (phone: Registration, sender: StreamRef) {
+    let phone = try await harness.register("a")
+    let (_, stream) = harness.openSender()
+    for index in 0..<101 { harness.send("m\(index)", to: phone, from: stream, slot: UInt32(index)) }
+    harness.advance(.milliseconds(20))
+    return (phone, stream)
+  }
+
+  /// A notice that went out on a stream that then broke has reached nobody.
+  @Test func aNoticeOfDiscardedMessagesIsRepeatedUntilSomethingBehindItIsAcked() async throws {
+    let harness = ShardHarness()
+    let (phone, stream) = try await overflowed(harness)
+    let (first, one) = harness.connect(phone)
+    harness.send("n1", to: phone, from: stream, slot: 200)
+    harness.advance(.seconds(1))
+    #expect(first.deletedCounts == [101], "once on a stream, however often its backlog is read")
+    harness.disconnect(first, one)
+    let (second, two) = harness.connect(phone)
+    harness.settle()
+    #expect(second.deletedCounts == [101])
+    #expect(second.delivered.count == 1)
+    harness.deviceAcks("n1", two)
+    harness.advance(.seconds(1))
+    harness.disconnect(second, two)
+    let (third, _) = harness.connect(phone)
+    harness.settle()
+    #expect(third.deletedCounts.isEmpty)
+  }
+
+  /// Nothing may ever come behind it; then it is told for good once the stream has stood for a while.
+  @Test func aNoticeCountsAsToldOnAStreamThatStands() async throws {
+    for (wait, unread, isTold) in [(59, 0, false), (61, 1, false), (61, 0, true)] {
+      let harness = ShardHarness()
+      let (phone, _) = try await overflowed(harness)
+      let (first, one) = harness.connect(phone)
+      harness.settle()
+      first.backlogBytes = unread
+      harness.advance(.seconds(wait))
+      harness.advance(.seconds(1))
+      harness.disconnect(first, one)
+      let (second, _) = harness.connect(phone)
+      harness.settle()
+      #expect(second.deletedCounts == (isTold ? [] : [101]), "after \(wait) s, \(unread) bytes unread")
+    }
+  }
+
+  /// What overflows between the telling and its proof is told as well.
+  @Test func aNoticeTakesNothingOfALaterOne() async throws {
+    let harness = ShardHarness()
+    let (phone, stream) = try await overflowed(harness)
+    let (first, one) = harness.connect(phone)
+    harness.send("n1", to: phone, from: stream, slot: 200)
+    harness.advance(.seconds(1))
+    // The store writes the proof only after 101 more were discarded.
+    harness.holdsStore = true
+    harness.deviceAcks("n1", one)
+    harness.disconnect(first, one)
+    for index in 0..<101 { harness.send("o\(index)", to: phone, from: stream, slot: UInt32(300 + index)) }
+    harness.advance(.seconds(1))
+    harness.releaseStore()
+    harness.advance(.seconds(1))
+    let (second, _) = harness.connect(phone)
+    harness.settle()
+    #expect(second.deletedCounts == [101])
+  }
+
   @Test func overflowDiscardsAllAndTellsTheDeviceOnce() async throws {
     let harness = ShardHarness()
     let phone = try await harness.register("a")
@@ -183,6 +250,7 @@ import Testing
     harness.settle()
     #expect(device.deletedCounts == [101])
     #expect(device.delivered.isEmpty)
+    harness.advance(.seconds(61))
     harness.advance(.seconds(1))
     let (again, _) = harness.connect(phone)
     #expect(again.deletedCounts.isEmpty)
