@@ -103,7 +103,7 @@ migrate-million: ## Move a store of a million messages from SQLite to PostgreSQL
 	@dev/deps.sh test
 	swift build -c release --product weir
 	swift build -c release --product kill-run
-	.build/release/kill-run --migrate $(MESSAGES) --devices 1000
+	.build/release/kill-run --migrate $(MESSAGES) --devices 10000
 
 bench-cluster: ## Measure nodes on three databases beside SQLite (BENCH='--smoke' for one short round)
 	@dev/deps.sh test

@@ -42,10 +42,16 @@ struct StartUp: Sendable {
 
     var projects = try await store.projects()
     if projects.isEmpty {
-      projects = [
-        try await store.createProject(
-          Project(id: configuration.project, sender: SenderID(configuration.senderID), createdAt: now))
-      ]
+      do throws(StoreFault) {
+        projects = [
+          try await store.createProject(
+            Project(id: configuration.project, sender: SenderID(configuration.senderID), createdAt: now))
+        ]
+      } catch {
+        // Another node that starts on the same empty store may have been first.
+        projects = try await store.projects()
+        if projects.isEmpty { throw error }
+      }
     }
     guard
       let project = projects.first(where: { $0.sender.value == configuration.senderID }) ?? projects.first

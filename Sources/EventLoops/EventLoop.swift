@@ -213,6 +213,18 @@ package final class EventLoop: @unchecked Sendable {
 
   // MARK: On the loop's thread
 
+  /// From how many addresses connections to 127.0.0.1 come in turn: 127.0.0.1, 127.0.0.2 and so on.
+  ///
+  /// One address has some 28,000 ports, and Linux finds a free one slowly once half of them are taken.
+  package var loopbackSources = 1
+  private var lastLoopbackSource = 0
+
+  func nextLoopbackSource(for address: sockaddr_storage) -> sockaddr_storage? {
+    guard loopbackSources > 1, isLoopback(address) else { return nil }
+    lastLoopbackSource = lastLoopbackSource % loopbackSources + 1
+    return numericAddress("127.0.0.\(lastLoopbackSource)", port: 0)
+  }
+
   /// The monotonic time, read once a round.
   package var now: Moment {
     if let moment { return moment }

@@ -78,6 +78,14 @@ func numericAddress(_ host: String, port: UInt16) -> sockaddr_storage? {
   return found ? storage : nil
 }
 
+/// Whether it is 127.0.0.1.
+func isLoopback(_ storage: sockaddr_storage) -> Bool {
+  guard CInt(storage.ss_family) == AF_INET else { return false }
+  return withUnsafeBytes(of: storage) {
+    $0.loadUnaligned(as: sockaddr_in.self).sin_addr.s_addr == UInt32(0x7F00_0001).bigEndian
+  }
+}
+
 /// Calls `body` with the address as the C interfaces take it.
 func withSocketAddress<Result>(
   _ storage: sockaddr_storage, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result

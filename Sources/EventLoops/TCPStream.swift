@@ -107,6 +107,10 @@ package final class TCPStream: LoopHandle {
     -> CInt
   {
     guard let tcp else { return UV_ECANCELED.rawValue }
+    if let source = loop.nextLoopbackSource(for: address) {
+      // What is wrong with it shows when it connects.
+      _ = withSocketAddress(source) { source, _ in uv_tcp_bind(tcp, source, 0) }
+    }
     let code = withSocketAddress(address) { address, _ in uv_tcp_connect(request, tcp, address, done) }
     if code == 0 { uv_tcp_nodelay(tcp, 1) }
     return code

@@ -119,6 +119,7 @@ package final class LoadRun: @unchecked Sendable {
     self.scenario = scenario
     self.setup = setup
     loop = EventLoop(name: "weir-load")
+    loop.loopbackSources = 1 + scenario.devices.count / 5_000
     let digits = String(UInt64.random(in: .min ... .max), radix: 36)
     runID = String(digits.suffix(10))
     runMark = Array(runID.utf8)

@@ -37,7 +37,9 @@ extension ConformanceCase {
       var batch = WriteBatch()
       // What is told leaves what came after the telling.
       for (told, left) in [(5, 7), (4, 3), (9, 0)] {
-        batch.overflowTold = [.init(device: device, count: told), .init(device: DeviceNumber(77_777), count: 1)]
+        batch.overflowTold = [
+          .init(device: device, count: told), .init(device: DeviceNumber(77_777), count: 1),
+        ]
         _ = try await stage.store.write(batch, now: stage.now)
         try expectEqual(try await stage.overflowed(device), left)
       }

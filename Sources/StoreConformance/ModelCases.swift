@@ -133,7 +133,9 @@ private struct ModelWalk {
       let row = upstream[below(upstream.count)]
       batch.settleUpstream.append(.init(sender: row.sender, number: row.number))
     }
-    if below(6) == 0 { batch.overflowTold.append(.init(device: devices[below(devices.count)], count: below(4))) }
+    if below(6) == 0 {
+      batch.overflowTold.append(.init(device: devices[below(devices.count)], count: below(4)))
+    }
     batch.journal = batch.enqueue.map {
       JournalEntry(key: $0.key, sender: $0.sender, device: $0.device, state: .stored, at: stage.now)
     }

@@ -101,6 +101,21 @@ struct TCPTests {
     #expect(found.first?.description.hasPrefix("127.0.0.1:") == true)
   }
 
+  /// One address has 28,000 ports; a load test with more devices comes from several.
+  @Test func connectionsToThisMachineComeFromSeveralAddressesInTurn() throws {
+    let peers = Watched<[String]>([])
+    let pair = try Pair { connection, loop in
+      let stream = try TCPStream(adopting: connection.descriptor, on: loop)
+      peers.update { $0.append(stream.peer?.host ?? "") }
+    }
+    defer { pair.stop() }
+    pair.client.submit { [client = pair.client] in client.loopbackSources = 3 }
+    for _ in 0..<7 { pair.connect { _ in } }
+    #expect(peers.wait { $0.count == 7 })
+    let times = Dictionary(grouping: peers.current, by: \.self).mapValues(\.count)
+    #expect(times == ["127.0.0.1": 3, "127.0.0.2": 2, "127.0.0.3": 2])
+  }
+
   /// Many peers with something to say at once make several rounds, so that answers leave between them.
   @Test func aLongRoundEndsBeforeEverybodyWasRead() throws {
     enum Step { case read, roundEnd }

@@ -48,6 +48,19 @@ import Testing
     #expect(try await server.terminate() == 0)
   }
 
+  @Test func severalNodesMayStartAtOnceOnAnEmptyDatabase() async throws {
+    for _ in 0..<3 {
+      let schema = try await PostgresServer.shared().schema()
+      let nodes = try await withThrowingTaskGroup(of: ServerProcess.self) { group in
+        for _ in 0..<4 { group.addTask { try await start(on: schema) } }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      #expect(try await schema.sql("SELECT count(*) FROM project") == "1")
+      #expect(Set(nodes.map(\.address.senderID)).count == 1)
+      for node in nodes { #expect(try await node.terminate() == 0) }
+    }
+  }
+
   @Test func upstreamIsKeptOverAKill() async throws {
     let server = try await start(on: schema())
     let registered = try await server.address.registerDevice()
