@@ -55,20 +55,45 @@ final class DeviceSession: StreamSession, DeviceStream {
   private func claim() {
     let (post, index, reference) = (context.post, shard.index, reference)
     let awaySince = shard.wall + .seconds(-context.limits.deviceAwaySecondsMax)
-    let (store, device, now) = (context.store, device, shard.wall)
+    let (context, device) = (context, device)
     if shard.bus != nil { shard.claims[device, default: PendingClaims()].count += 1 }
-    context.store.claim(device, node: context.node, awaySince: awaySince, now: now) { result in
+    context.store.claim(device, node: context.node, awaySince: awaySince, now: shard.wall) { result in
       post.post(
         .perform { shard in
           let kickedBelow = shard.claimAnswered(device)
           if let session = shard.deviceStreams[reference.stream] as? DeviceSession {
             session.claimed(result, kickedBelow: kickedBelow)
-          } else if case .success(let grant) = result {
-            // The stream ended meanwhile, and nobody else will give it up.
-            store.release(device, epoch: grant.epoch, now: now) { _ in }
+          } else {
+            Self.giveUp(result, of: device, on: shard, context)
           }
         }, to: index)
     }
+  }
+
+  /// The stream ended before the store granted it.
+  ///
+  /// Nobody else will give it up; and the node that had the device holds a stream that the store no longer sends to.
+  private static func giveUp(
+    _ result: Result<StreamGrant, StoreFault>, of device: DeviceNumber, on shard: Shard,
+    _ context: ServerContext
+  ) {
+    switch result {
+    case .success(let grant):
+      shard.endedByRule(grant.ended)
+      tellPrevious(grant, of: device, context)
+      context.store.release(device, epoch: grant.epoch, now: shard.wall) { _ in }
+    case .failure(.unavailable(outcomeUnknown: true, _)):
+      context.bus?.send(.kick(device, epoch: .max), to: nil)
+    case .failure: break
+    }
+  }
+
+  /// Another node's stream of the device is over.
+  private static func tellPrevious(
+    _ grant: StreamGrant, of device: DeviceNumber, _ context: ServerContext
+  ) {
+    guard let previous = grant.previousNode, previous != context.node else { return }
+    context.bus?.send(.kick(device, epoch: grant.epoch), to: previous)
   }
 
   private func claimed(_ result: Result<StreamGrant, StoreFault>, kickedBelow: Int64) {
@@ -77,9 +102,7 @@ final class DeviceSession: StreamSession, DeviceStream {
       shard.endedByRule(grant.ended)
       connection.fail(.conflict, "The device logged in on another stream")
     case .success(let grant):
-      if let previous = grant.previousNode, previous != context.node {
-        context.bus?.send(.kick(device, epoch: grant.epoch), to: previous)
-      }
+      Self.tellPrevious(grant, of: device, context)
       shard.endedByRule(grant.ended)
       slot = shard.deviceOpened(device, self, epoch: grant.epoch)
     case .failure(.refused): connection.fail(.notAuthorized, "The device is gone")
