@@ -8,7 +8,7 @@ import Telemetry
 
 /// Measures the running server over real TLS streams, generator on the same machine.
 ///
-/// `stream-bench [--weir PATH] [--loops N] [--seconds S] [--only SHAPE|fanout|memory|devices] [--smoke] [--http]`
+/// `stream-bench [--weir PATH] [--loops N] [--devices N] [--seconds S] [--only SHAPE|fanout|memory|devices] [--smoke] [--http]`
 /// `stream-bench --storm N` has N devices on WebSockets come, go and come back, and gives a verdict
 /// `stream-bench --flat [--stored N] [--only devices|stored|fill] [--keep DIR]` tells whether a message costs the same with
 /// many devices and many stored messages
@@ -17,6 +17,8 @@ import Telemetry
 struct StreamBench {
   var weir = ".build/release/weir"
   var loops = 1
+  /// Connected devices, which the senders' messages go to in turn.
+  var devices = 1_000
   var seconds = 5.0
   var isSmoke = false
   var only: String?
@@ -36,6 +38,7 @@ struct StreamBench {
       switch word {
       case "--weir": bench.weir = words.popFirst() ?? bench.weir
       case "--loops": bench.loops = words.popFirst().flatMap { Int($0) } ?? 1
+      case "--devices": bench.devices = words.popFirst().flatMap { Int($0) } ?? 1_000
       case "--seconds": bench.seconds = words.popFirst().flatMap { Double($0) } ?? 5
       case "--only": bench.only = words.popFirst()
       case "--http": bench.isHTTP = true
@@ -94,7 +97,7 @@ struct StreamBench {
     let shapes = [(1, 1), (10, 1), (100, 1), (1, 100), (10, 100), (100, 100)].filter { shape in
       only == nil || only == "\(shape.0)x\(shape.1)"
     }
-    try await throughput(devices: 1_000, shapes: shapes, seconds: seconds)
+    try await throughput(devices: devices, shapes: shapes, seconds: seconds)
     if only == nil || only == "fanout" {
       try await FanoutBench(
         loops: loops, weir: weir, subscribers: 100_000, connected: 1_000, seconds: max(3, seconds)

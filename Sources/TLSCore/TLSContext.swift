@@ -10,6 +10,8 @@ package enum TLSVersion: String, Comparable, Sendable {
   package static func < (left: TLSVersion, right: TLSVersion) -> Bool { left.number < right.number }
 }
 
+package let tls13Suites = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
+
 /// What a server shows and accepts.
 package struct TLSServerOptions: Sendable {
   /// PEM file: the server's certificate, then the issuers up to but without the root.
@@ -26,6 +28,10 @@ package struct TLSServerOptions: Sendable {
   ///
   /// They cost the server no memory.
   package var tickets = 1
+  /// Whether records of TLS 1.3 are made by ``RecordLayer`` once OpenSSL has made the handshake.
+  package var makesRecords = true
+  /// OpenSSL's names of TLS 1.3's cipher suites, best first, with colons between.
+  package var suites = tls13Suites
 
   package init(certificateChainFile: String, privateKeyFile: String) {
     self.certificateChainFile = certificateChainFile
@@ -50,6 +56,8 @@ package struct TLSClientOptions: Sendable {
   package var versionMax = TLSVersion.v13
   /// Sessions kept for one server, so that many reconnects at once are resumed.
   package var sessionsPerServerMax = 16
+  /// OpenSSL's names of TLS 1.3's cipher suites, best first, with colons between.
+  package var suites = tls13Suites
 
   package init(trust: Trust = .system) { self.trust = trust }
 }
@@ -63,6 +71,8 @@ package final class TLSContext: @unchecked Sendable {
   let pointer: OpaquePointer
   package let isServer: Bool
   let verifies: Bool
+  /// See ``TLSServerOptions/makesRecords``; never a client's.
+  let makesRecords: Bool
   let sessions: ClientSessions
   /// A server's.
   let ticketKeys: TicketKeys?
@@ -76,6 +86,7 @@ package final class TLSContext: @unchecked Sendable {
   package init(server options: TLSServerOptions, previous: TLSContext? = nil) throws(TLSFault) {
     isServer = true
     verifies = false
+    makesRecords = options.makesRecords
     sessions = ClientSessions(perServerMax: 0)
     protocols = try wireForm(options.protocols)
     guard let made = SSL_CTX_new(TLS_server_method()) else { throw unusable("TLS") }
@@ -86,13 +97,14 @@ package final class TLSContext: @unchecked Sendable {
       throw error
     }
     pointer = made
-    try configure(options.versionMin, options.versionMax)
+    try configure(options.versionMin, options.versionMax, options.suites)
     _ = shim_SSL_CTX_set_session_cache_mode(pointer, CLong(SSL_SESS_CACHE_OFF))
     let name = Array("weir".utf8)
     SSL_CTX_set_session_id_context(pointer, name, UInt32(name.count))
     SSL_CTX_set_num_tickets(pointer, max(0, options.tickets))
     _ = SSL_CTX_set_timeout(pointer, TicketKeys.secondsMax)
     SSL_CTX_set_tlsext_ticket_key_evp_cb(pointer, ticketKey)
+    if makesRecords { SSL_CTX_set_keylog_callback(pointer, hearSecret) }
     SSL_CTX_set_alpn_select_cb(pointer, selectProtocol, Unmanaged.passUnretained(self).toOpaque())
   }
 
@@ -103,11 +115,12 @@ package final class TLSContext: @unchecked Sendable {
     isServer = false
     ticketKeys = nil
     verifies = options.trust != .anyone
+    makesRecords = false
     sessions = ClientSessions(perServerMax: options.sessionsPerServerMax)
     protocols = try wireForm(options.protocols)
     guard let made = SSL_CTX_new(TLS_client_method()) else { throw unusable("TLS") }
     pointer = made
-    try configure(options.versionMin, options.versionMax)
+    try configure(options.versionMin, options.versionMax, options.suites)
     switch options.trust {
     case .system:
       guard SSL_CTX_set_default_verify_paths(pointer) == 1 else {
@@ -131,7 +144,7 @@ package final class TLSContext: @unchecked Sendable {
 
   deinit { SSL_CTX_free(pointer) }
 
-  private func configure(_ low: TLSVersion, _ high: TLSVersion) throws(TLSFault) {
+  private func configure(_ low: TLSVersion, _ high: TLSVersion, _ suites: String) throws(TLSFault) {
     guard shim_SSL_CTX_set_min_proto_version(pointer, low.number) == 1,
       shim_SSL_CTX_set_max_proto_version(pointer, high.number) == 1, low <= high
     else { throw unusable("TLS versions \(low.rawValue) to \(high.rawValue)") }
@@ -141,7 +154,6 @@ package final class TLSContext: @unchecked Sendable {
       ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:\
       ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305
       """
-    let suites = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
     guard SSL_CTX_set_cipher_list(pointer, ciphers) == 1, SSL_CTX_set_ciphersuites(pointer, suites) == 1
     else { throw unusable("ciphers") }
   }

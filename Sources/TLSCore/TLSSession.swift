@@ -6,8 +6,10 @@ import COpenSSL
 /// Has no socket; belongs to one thread at a time.
 ///
 /// Every call works in a ``TLSScratch``: what is to be sent to the peer stands in its `output` afterwards, also when
-/// the session has failed (an alert). Between calls a session holds OpenSSL's own state and nothing else, 13.6 KB
-/// for TLS 1.3.
+/// the session has failed (an alert).
+///
+/// OpenSSL makes the handshake. With TLS 1.3 a server then takes the keys over into a ``RecordLayer`` and gives OpenSSL's
+/// 13.6 KB back; between calls it holds two keys. A client, and TLS 1.2, stay with OpenSSL.
 package final class TLSSession {
   package enum State: Hashable, Sendable {
     /// Awaiting the peer's part of the handshake; plaintext cannot be sent yet.
@@ -24,7 +26,11 @@ package final class TLSSession {
   /// The server that a client asked for; nil on a server.
   package let server: String?
 
-  private let ssl: OpaquePointer
+  /// OpenSSL's side of it; nil once `records` has taken over.
+  private(set) var ssl: OpaquePointer?
+  private var records: RecordLayer?
+  var secrets = HandshakeSecrets()
+  private var agreed: Agreement?
   private let sessionKey: String
   private var hasOfferedSession = false
   private var hasSeenBytes = false
@@ -44,8 +50,8 @@ package final class TLSSession {
     server = nil
     sessionKey = ""
     ssl = made
-    try attach()
-    SSL_set_accept_state(ssl)
+    try attach(to: made)
+    SSL_set_accept_state(made)
   }
 
   /// A client's side; `start` makes the first bytes.
@@ -61,28 +67,32 @@ package final class TLSSession {
     server = host
     sessionKey = "\(host):\(port)"
     ssl = made
-    try attach()
-    SSL_set_connect_state(ssl)
-    try expect(host)
+    try attach(to: made)
+    SSL_set_connect_state(made)
+    try expect(host, of: made)
     context.sessions.use(for: sessionKey) { session in
-      hasOfferedSession = SSL_set_session(ssl, session) == 1
+      hasOfferedSession = SSL_set_session(made, session) == 1
     }
   }
 
-  deinit {
+  deinit { release() }
+
+  private func release() {
+    guard let ssl else { return }
     // A connection that was cut must not spoil its session for the next one.
     SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
     SSL_free(ssl)
+    self.ssl = nil
   }
 
-  private func attach() throws(TLSFault) {
+  private func attach(to ssl: OpaquePointer) throws(TLSFault) {
     guard let bio = SessionBIO.make(for: self) else { throw TLSFault.configuration("out of memory") }
     // One reference serves both directions, and SSL_free drops it.
     SSL_set_bio(ssl, bio, bio)
     SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(self).toOpaque())
   }
 
-  private func expect(_ host: String) throws(TLSFault) {
+  private func expect(_ host: String, of ssl: OpaquePointer) throws(TLSFault) {
     guard let parameters = SSL_get0_param(ssl) else { throw TLSFault.configuration("out of memory") }
     // RFC 6125 §6.4.3: a star stands for a whole label.
     X509_VERIFY_PARAM_set_hostflags(parameters, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
@@ -134,11 +144,17 @@ package final class TLSSession {
     }
     ERR_clear_error()
     if state == .handshaking {
+      let before = scratch.output.count
       shakeHands()
       guard state == .open else { return }
+      takeOver(after: UnsafeRawBufferPointer(rebasing: scratch.output.bytes[before...]))
       opened()
     }
-    readAll(scratch, sink)
+    if let records {
+      readRecords(records, scratch, sink)
+    } else {
+      readAll(scratch, sink)
+    }
   }
 
   /// Turns plaintext into records of up to 16 KB in the scratch output.
@@ -149,6 +165,12 @@ package final class TLSSession {
   @discardableResult
   package func send(_ plain: UnsafeRawBufferPointer, _ scratch: TLSScratch) -> Bool {
     guard state == .open || state == .peerClosed, !hasSentClose else { return false }
+    if let records {
+      if records.send(plain, into: scratch.output) { return true }
+      state = .failed(.corrupted("could not be made"))
+      return false
+    }
+    guard let ssl else { return false }
     let outer = self.scratch
     self.scratch = scratch
     defer { self.scratch = outer }
@@ -158,7 +180,7 @@ package final class TLSSession {
       var written = 0
       let code = SSL_write_ex(ssl, base + sent, plain.count - sent, &written)
       guard code == 1 else {
-        fail(code)
+        fail(code, ssl)
         return false
       }
       sent += written
@@ -172,6 +194,7 @@ package final class TLSSession {
   package func closeNotify(_ scratch: TLSScratch) {
     guard state == .open || state == .peerClosed, !hasSentClose else { return }
     hasSentClose = true
+    if let records { return records.closeNotify(into: scratch.output) }
     self.scratch = scratch
     ERR_clear_error()
     SSL_shutdown(ssl)
@@ -186,32 +209,19 @@ package final class TLSSession {
 
   // MARK: What was agreed on, once open
 
-  package var version: TLSVersion? {
-    SSL_get_version(ssl).flatMap { TLSVersion(rawValue: String(cString: $0)) }
-  }
+  package var version: TLSVersion? { (agreed ?? ssl.map(Agreement.init))?.version }
 
   /// OpenSSL's name of the cipher.
-  package var cipher: String? {
-    guard let cipher = SSL_get_current_cipher(ssl), let name = SSL_CIPHER_get_name(cipher) else { return nil }
-    return String(cString: name)
-  }
+  package var cipher: String? { (agreed ?? ssl.map(Agreement.init))?.cipher }
 
   /// The application protocol both sides agreed on (RFC 7301).
-  package var applicationProtocol: String? {
-    var name: UnsafePointer<UInt8>?
-    var count: UInt32 = 0
-    SSL_get0_alpn_selected(ssl, &name, &count)
-    guard let name, count > 0 else { return nil }
-    return String(decoding: UnsafeBufferPointer(start: name, count: Int(count)), as: UTF8.self)
-  }
+  package var applicationProtocol: String? { (agreed ?? ssl.map(Agreement.init))?.applicationProtocol }
 
   /// The host name that the client asked for (RFC 6066 §3).
-  package var serverName: String? {
-    SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) }
-  }
+  package var serverName: String? { (agreed ?? ssl.map(Agreement.init))?.serverName }
 
   /// Whether the handshake went without certificates since an earlier session was continued.
-  package var isResumed: Bool { SSL_session_reused(ssl) == 1 }
+  package var isResumed: Bool { (agreed ?? ssl.map(Agreement.init))?.isResumed ?? false }
 
   // MARK: For the BIO
 
@@ -230,20 +240,50 @@ package final class TLSSession {
     SSL_SESSION_is_resumable(session) == 1 && context.sessions.keep(session, for: sessionKey)
   }
 
-  // MARK: Steps
+  // MARK: Records of one's own
+
+  /// Goes on without OpenSSL, if this is a server's side of TLS 1.3.
+  ///
+  /// - Parameter flight: What the handshake's last step has sent: nothing but tickets, which are the first records under
+  ///   the server's new key.
+  private func takeOver(after flight: UnsafeRawBufferPointer) {
+    defer { secrets.erase() }
+    guard context.makesRecords, let ssl, SSL_version(ssl) == TLS1_3_VERSION, SSL_has_pending(ssl) == 0,
+      let cipher = SSL_get_current_cipher(ssl), let suite = CipherSuite(rawValue: SSL_CIPHER_get_protocol_id(cipher)),
+      let client = TrafficSecret(secrets.client, of: suite), let server = TrafficSecret(secrets.server, of: suite),
+      let layer = RecordLayer(sending: server, sent: RecordCipher.records(in: flight), receiving: client)
+    else { return }
+    records = layer
+    agreed = Agreement(ssl)
+    release()
+  }
+
+  private func readRecords(
+    _ records: RecordLayer, _ scratch: TLSScratch, _ sink: (UnsafeRawBufferPointer) -> Void
+  ) {
+    let rest = UnsafeRawBufferPointer(start: input, count: inputLeft)
+    switch records.receive(rest, scratch, sink: sink) {
+    case nil: break
+    case .closed: state = .peerClosed
+    case .failed(let fault): state = .failed(fault)
+    }
+  }
+
+  // MARK: Steps of OpenSSL's
 
   private func shakeHands() {
+    guard let ssl else { return }
     let code = SSL_do_handshake(ssl)
     if code == 1 {
       state = .open
     } else if SSL_get_error(ssl, code) != SSL_ERROR_WANT_READ {
-      fail(code)
+      fail(code, ssl)
     }
   }
 
   private func readAll(_ scratch: TLSScratch, _ sink: (UnsafeRawBufferPointer) -> Void) {
     let room = scratch.plaintext
-    guard let base = room.baseAddress else { return }
+    guard let ssl, let base = room.baseAddress else { return }
     var filled = 0
     while state == .open {
       if room.count - filled < TLSScratch.recordBytesMax {
@@ -260,19 +300,19 @@ package final class TLSSession {
       }
       let error = SSL_get_error(ssl, code)
       if error == SSL_ERROR_WANT_READ { break }
-      if error == SSL_ERROR_ZERO_RETURN { state = .peerClosed } else { fail(code) }
+      if error == SSL_ERROR_ZERO_RETURN { state = .peerClosed } else { fail(code, ssl) }
     }
     if filled > 0 { sink(UnsafeRawBufferPointer(start: base, count: filled)) }
   }
 
-  private func fail(_ code: CInt) {
+  private func fail(_ code: CInt, _ ssl: OpaquePointer) {
     let isHandshake = state == .handshaking
     let errors = OpenSSLErrors()
-    state = .failed(fault(errors, isHandshake))
+    state = .failed(fault(errors, isHandshake, ssl))
     if isHandshake, hasOfferedSession { context.sessions.forget(sessionKey) }
   }
 
-  private func fault(_ errors: OpenSSLErrors, _ isHandshake: Bool) -> TLSFault {
+  private func fault(_ errors: OpenSSLErrors, _ isHandshake: Bool, _ ssl: OpaquePointer) -> TLSFault {
     if isHandshake, context.verifies {
       let verdict = SSL_get_verify_result(ssl)
       switch CInt(clamping: verdict) {
