@@ -122,10 +122,11 @@ bulk-kills: ## Send a million messages by weir bulk while server and sender are 
 	swift build -c release --product kill-run
 	.build/release/kill-run --bulk $(MESSAGES) --devices 500
 
-bench-peers: ## Run the same load on Weir, Prosody, ejabberd and Mosquitto (PEERS='--smoke', '--only weir,mosquitto')
+bench-peers: ## Run the same load on Weir, Prosody, ejabberd, Mosquitto and a bare switch (PEERS='--smoke', '--only weir,switch')
 	@dev/deps.sh peers
 	swift build -c release --product weir
 	swift build -c release --product peer-bench
+	swift build -c release --product reference-switch
 	.build/release/peer-bench $(PEERS)
 
 soak: ## Run a server under half of its load with churn and watch its memory (MINUTES=60)

@@ -201,6 +201,9 @@ let package = Package(
         "LoadGenerator", "Connections", "DeviceRuntime", "EventLoops", "JSONCore", "TLSCore", "Telemetry",
         "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Peers"),
+    .executableTarget(
+      name: "reference-switch", dependencies: ["COpenSSL"], path: "Benchmarks/Switch",
+      linkerSettings: [.linkedLibrary("pthread")]),
     program(
       "kill-run",
       [

@@ -106,7 +106,7 @@ struct PeerBench {
     defer { load.stop() }
     try await connections(&row, server, load)
     try await throughput(&row, server, load)
-    try await kill(&row, server, load)
+    if row.kind.stores { try await kill(&row, server, load) }
   }
 
   private func connections(_ row: inout Row, _ server: PeerServer, _ load: PeerLoad) async throws {

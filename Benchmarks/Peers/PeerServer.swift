@@ -5,9 +5,11 @@ import JSONCore
 import LoadGenerator
 import TLSCore
 
-/// The servers that are compared, each with the settings that serve it best at this task.
+/// The servers that are compared, each with the settings that serve it best at this task, and for scale a program that does
+/// nothing but the task.
 enum PeerKind: String, CaseIterable {
   case weir, prosody, ejabberd, ejabberdMQTT = "ejabberd-mqtt", mosquitto
+  case reference = "switch", referenceWithLog = "switch-log"
 
   var title: String {
     switch self {
@@ -16,8 +18,13 @@ enum PeerKind: String, CaseIterable {
     case .ejabberd: "ejabberd, XMPP"
     case .ejabberdMQTT: "ejabberd, MQTT"
     case .mosquitto: "Mosquitto"
+    case .reference: "a switch in C"
+    case .referenceWithLog: "the switch, with a log"
     }
   }
+
+  /// Whether it keeps messages for devices that are away.
+  var stores: Bool { self != .reference && self != .referenceWithLog }
 }
 
 /// One of them, running.
@@ -81,6 +88,13 @@ final class PeerServer {
       try files.writeMosquitto()
       process = PeerProcess("/usr/sbin/mosquitto", ["-c", directory + "/mosquitto.conf"], in: directory)
       make = { MQTTWire($0, $1, on: $3) }
+    case .reference, .referenceWithLog:
+      caFile = certificates + "/ca.pem"
+      let log = kind == .referenceWithLog ? [directory + "/log"] : []
+      process = PeerProcess(
+        weir.replacingOccurrences(of: "/weir", with: "/reference-switch"),
+        ["\(port)", files.certificate, files.key] + log, in: directory)
+      make = { SwitchWire($0, $1, on: $3) }
     }
     try start()
     if kind == .weir { try await register() }

@@ -50,6 +50,8 @@ public struct ServerConfiguration: Sendable {
   public var webOrigins: Set<String> = []
   /// Where clients on WebSockets are told to go when the server drains: a `wss` URI.
   public var seeOtherURI: String?
+  /// Leaves the records of TLS 1.3 to OpenSSL, as it makes every handshake; costs 10 KiB more a connection.
+  public var opensslRecords = false
   /// Accepts any bearer token and opens a WebSocket at `/echo`, for tests of senders and of the protocol.
   ///
   /// Never where somebody else can connect.

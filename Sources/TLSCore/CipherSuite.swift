@@ -1,7 +1,7 @@
 import COpenSSL
 
 /// A cipher suite of TLS 1.3 (RFC 8446 appendix B.4): the AEAD that protects records, and the hash that keys come from.
-enum CipherSuite: UInt16 {
+package enum CipherSuite: UInt16 {
   case aes128 = 0x1301
   case aes256 = 0x1302
   case chaCha20 = 0x1303

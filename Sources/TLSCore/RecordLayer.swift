@@ -1,4 +1,4 @@
-import Bytes
+package import Bytes
 import COpenSSL
 
 /// The records of an open TLS 1.3 connection, after OpenSSL has made the handshake: application data, alerts and
@@ -6,9 +6,9 @@ import COpenSSL
 ///
 /// Stands in for OpenSSL's own so that an idle connection costs two keys and no 13.6 KB, and a record no more than its
 /// AEAD. Belongs to one thread at a time. Between calls it holds bytes only of a record that has not come whole.
-final class RecordLayer {
+package final class RecordLayer {
   /// How the peer's side has ended.
-  enum Ending {
+  package enum Ending {
     case closed
     case failed(TLSFault)
   }
@@ -31,8 +31,9 @@ final class RecordLayer {
   ///   - sent: Records that were sent with the present key.
   ///   - sealedMax: Records after which a new key is used; nil for the suite's bound.
   /// - Returns: nil when memory is out or the secrets do not fit the suite.
-  init?(
-    sending: TrafficSecret, sent: UInt64, receiving: TrafficSecret, received: UInt64 = 0, sealedMax: UInt64? = nil
+  package init?(
+    sending: TrafficSecret, sent: UInt64, receiving: TrafficSecret, received: UInt64 = 0,
+    sealedMax: UInt64? = nil
   ) {
     guard let sealing = RecordCipher.make(sending, isSealing: true, sequence: sent),
       let opening = RecordCipher.make(receiving, isSealing: false, sequence: received)
@@ -52,19 +53,21 @@ final class RecordLayer {
   /// Appends application data as records to `output`.
   ///
   /// - Returns: Whether all of it was taken; false leaves nothing of the rest to be sent.
-  func send(_ plain: UnsafeRawBufferPointer, into output: OutBuffer) -> Bool {
+  package func send(_ plain: UnsafeRawBufferPointer, into output: OutBuffer) -> Bool {
     var rest = plain[...]
     while !rest.isEmpty {
       if sealing.isWorn(after: sealedMax), !updateKeys(into: output) { return false }
       let piece = rest.prefix(RecordCipher.contentBytesMax)
-      guard sealing.seal(.application, UnsafeRawBufferPointer(rebasing: piece), into: output) else { return false }
+      guard sealing.seal(.application, UnsafeRawBufferPointer(rebasing: piece), into: output) else {
+        return false
+      }
       rest = rest.dropFirst(piece.count)
     }
     return true
   }
 
   /// Says that nothing more will be sent (close_notify).
-  func closeNotify(into output: OutBuffer) {
+  package func closeNotify(into output: OutBuffer) {
     hasClosed = true
     alert(isFatal: false, SSL3_AD_CLOSE_NOTIFY, into: output)
   }
@@ -88,7 +91,7 @@ final class RecordLayer {
   ///   - scratch: Its output gets what is to be answered: an alert, a KeyUpdate.
   ///   - sink: Called with plaintext in order, good until it returns. May call `send`.
   /// - Returns: nil while the peer may send more.
-  func receive(
+  package func receive(
     _ bytes: UnsafeRawBufferPointer, _ scratch: TLSScratch, sink: (UnsafeRawBufferPointer) -> Void
   ) -> Ending? {
     var inflow = Inflow(room: scratch.plaintext)

@@ -142,6 +142,7 @@ package final class TLSSession {
       inputLeft = 0
       self.scratch = nil
     }
+    if let records { return readRecords(records, scratch, sink) }
     ERR_clear_error()
     if state == .handshaking {
       let before = scratch.output.count
@@ -249,8 +250,10 @@ package final class TLSSession {
   private func takeOver(after flight: UnsafeRawBufferPointer) {
     defer { secrets.erase() }
     guard context.makesRecords, let ssl, SSL_version(ssl) == TLS1_3_VERSION, SSL_has_pending(ssl) == 0,
-      let cipher = SSL_get_current_cipher(ssl), let suite = CipherSuite(rawValue: SSL_CIPHER_get_protocol_id(cipher)),
-      let client = TrafficSecret(secrets.client, of: suite), let server = TrafficSecret(secrets.server, of: suite),
+      let cipher = SSL_get_current_cipher(ssl),
+      let suite = CipherSuite(rawValue: SSL_CIPHER_get_protocol_id(cipher)),
+      let client = TrafficSecret(secrets.client, of: suite),
+      let server = TrafficSecret(secrets.server, of: suite),
       let layer = RecordLayer(sending: server, sent: RecordCipher.records(in: flight), receiving: client)
     else { return }
     records = layer

@@ -1,12 +1,12 @@
 import COpenSSL
 
 /// What the keys of one direction of a TLS 1.3 connection are made of (RFC 8446 §7.1 to 7.3).
-struct TrafficSecret {
+package struct TrafficSecret {
   let suite: CipherSuite
   private var bytes: [UInt8]
 
   /// - Returns: nil unless the secret has the length of the suite's hash.
-  init?(_ bytes: [UInt8], of suite: CipherSuite) {
+  package init?(_ bytes: [UInt8], of suite: CipherSuite) {
     guard bytes.count == suite.hashBytes else { return nil }
     self.bytes = bytes
     self.suite = suite

@@ -214,7 +214,8 @@ struct RecordRefusalTests {
     /// Whether the layer has ended with this alert and reason.
     func refused(_ alert: CInt, _ words: String, line: Int = #line) {
       let heard = heard()
-      #expect(heard.count == 1 && heard[0].kind == 21 && heard[0].content == [2, UInt8(alert)], "line \(line)")
+      #expect(
+        heard.count == 1 && heard[0].kind == 21 && heard[0].content == [2, UInt8(alert)], "line \(line)")
       guard case .failed(.corrupted(let reason)) = ending else {
         Issue.record("line \(line): \(String(describing: ending))")
         return
@@ -344,13 +345,16 @@ struct RecordRefusalTests {
 
   @Test func alertsEndTheOtherSide() throws {
     let closed = try Wire()
-    closed.say(closed.record(.application, [1]) + closed.record(.alert, [1, 90]) + closed.record(.alert, [1, 0]))
+    closed.say(
+      closed.record(.application, [1]) + closed.record(.alert, [1, 90]) + closed.record(.alert, [1, 0]))
     #expect(closed.received == [1])
     guard case .closed = closed.ending else {
       Issue.record("\(String(describing: closed.ending))")
       return
     }
-    for (number, words): (UInt8, String) in [(20, "bad record mac"), (80, "internal error"), (200, "unknown")] {
+    for (number, words): (UInt8, String) in [
+      (20, "bad record mac"), (80, "internal error"), (200, "unknown"),
+    ] {
       let wire = try Wire()
       // Its level means nothing (RFC 8446 §6).
       wire.say(.alert, [1, number])

@@ -9,16 +9,21 @@ final class TLSContexts: Sendable {
   }
   private let chain: String
   private let key: String
+  private let makesRecords: Bool
   private let pair: Mutex<Pair>
 
   init(_ configuration: ServerConfiguration, _ credentials: Credentials) throws {
     chain = configuration.certificate?.chain ?? credentials.serverCertificatePath
     key = configuration.certificate?.key ?? credentials.serverKeyPath
-    pair = Mutex(try Self.make(chain, key))
+    makesRecords = !configuration.opensslRecords
+    pair = Mutex(try Self.make(chain, key, makesRecords))
   }
 
-  private static func make(_ chain: String, _ key: String, previous: Pair? = nil) throws -> Pair {
+  private static func make(
+    _ chain: String, _ key: String, _ makesRecords: Bool, previous: Pair? = nil
+  ) throws -> Pair {
     var options = TLSServerOptions(certificateChainFile: chain, privateKeyFile: key)
+    options.makesRecords = makesRecords
     options.protocols = ["xmpp-client"]
     let xmpp = try TLSContext(server: options, previous: previous?.xmpp)
     options.protocols = ["h2", "http/1.1"]
@@ -27,7 +32,7 @@ final class TLSContexts: Sendable {
 
   /// For connections accepted from now on.
   func reload() throws {
-    let new = try Self.make(chain, key, previous: pair.withLock { $0 })
+    let new = try Self.make(chain, key, makesRecords, previous: pair.withLock { $0 })
     pair.withLock { $0 = new }
   }
 

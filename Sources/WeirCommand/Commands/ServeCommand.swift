@@ -29,6 +29,7 @@ struct ServeCommand: Subcommand {
     Flag("limit", "NAME=N", "sets a limit; may be repeated. --limit help lists them"),
     Flag("web-origin", "ORIGIN", "lets pages of that origin open WebSockets; may be repeated, * is any"),
     Flag("see-other-uri", "URI", "where WebSocket clients are told to go in a drain"),
+    Flag("openssl-records", nil, "leaves TLS 1.3 records to OpenSSL, at 10 KiB more a connection"),
     Flag("test-mode", nil, "accepts any bearer token and opens a WebSocket /echo; for tests only"),
     Flag("log-level", "LEVEL", "trace, debug, info, warning, error or off (default info)"),
     Flag("log-json", nil, "log lines as JSON objects"),
@@ -67,6 +68,7 @@ struct ServeCommand: Subcommand {
       try arguments.number("drain-seconds", default: 10, in: 1...3600))
     configuration.webOrigins = Set(arguments.all("web-origin"))
     configuration.seeOtherURI = arguments.text("see-other-uri")
+    configuration.opensslRecords = arguments.has("openssl-records")
     configuration.acceptsAnyBearer = arguments.has("test-mode")
     configuration.logLevel = arguments.text("log-level", default: configuration.logLevel)
     configuration.logJSON = arguments.has("log-json")
@@ -148,6 +150,7 @@ struct ServeCommand: Subcommand {
       .init("registration-origin", .string(configuration.registrationOrigin)),
       .init("drain-seconds", .number(configuration.drainDeadline.components.seconds)),
       .init("web-origin", .array(configuration.webOrigins.sorted().map { .string($0) })),
+      .init("openssl-records", .bool(configuration.opensslRecords)),
       .init("test-mode", .bool(configuration.acceptsAnyBearer)),
       .init("log-level", .string(configuration.logLevel)), .init("log-json", .bool(configuration.logJSON)),
     ]
