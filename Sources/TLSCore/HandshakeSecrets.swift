@@ -49,3 +49,17 @@ func hearSecret(_ ssl: OpaquePointer?, _ line: UnsafePointer<CChar>?) {
     $0.secrets.hear(UnsafeRawBufferPointer(start: line, count: strlen(line)))
   }
 }
+
+/// OpenSSL's call with each message of the handshake protocol, and each record's header: a KeyUpdate of either side makes
+/// the secrets worthless.
+func hearMessage(
+  _ isSent: CInt, _ version: CInt, _ kind: CInt, _ message: UnsafeRawPointer?, _ count: Int,
+  _ ssl: OpaquePointer?,
+  _ argument: UnsafeMutableRawPointer?
+) {
+  guard kind == SSL3_RT_HANDSHAKE, count > 0, message?.load(as: UInt8.self) == UInt8(SSL3_MT_KEY_UPDATE),
+    let ssl,
+    let data = SSL_get_ex_data(ssl, 0)
+  else { return }
+  Unmanaged<TLSSession>.fromOpaque(data)._withUnsafeGuaranteedRef { $0.keysChanged() }
+}

@@ -14,17 +14,6 @@ struct RecordCipher: ~Copyable {
   /// Most bytes after a record's header: content, its type, padding and tag.
   static let bodyBytesMax = contentBytesMax + 256
 
-  /// Whole records in bytes that begin with one.
-  static func records(in bytes: UnsafeRawBufferPointer) -> UInt64 {
-    var count: UInt64 = 0
-    var start = 0
-    while start + headerBytes <= bytes.count {
-      start += headerBytes + Int(bytes[start + 3]) << 8 + Int(bytes[start + 4])
-      if start <= bytes.count { count += 1 }
-    }
-    return count
-  }
-
   /// What a record holds (RFC 8446 §5.1).
   enum Content: UInt8 {
     case alert = 21

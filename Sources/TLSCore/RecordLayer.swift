@@ -19,6 +19,7 @@ package final class RecordLayer {
   private var sealing: RecordCipher
   private var opening: RecordCipher
   private let sealedMax: UInt64?
+  private let takesTickets: Bool
   private var partial: OutBuffer?
   /// A message of the handshake protocol that has not come whole; a KeyUpdate has 5 bytes.
   private var message: [UInt8] = []
@@ -29,10 +30,13 @@ package final class RecordLayer {
   ///
   /// - Parameters:
   ///   - sent: Records that were sent with the present key.
+  ///   - received: Records that came with the present key.
+  ///   - takesTickets: Whether the peer may send tickets, which are passed over: a client's layer.
   ///   - sealedMax: Records after which a new key is used; nil for the suite's bound.
   /// - Returns: nil when memory is out or the secrets do not fit the suite.
   package init?(
     sending: TrafficSecret, sent: UInt64, receiving: TrafficSecret, received: UInt64 = 0,
+    takesTickets: Bool = false,
     sealedMax: UInt64? = nil
   ) {
     guard let sealing = RecordCipher.make(sending, isSealing: true, sequence: sent),
@@ -41,6 +45,7 @@ package final class RecordLayer {
     self.sealing = sealing
     self.opening = opening
     self.sealedMax = sealedMax
+    self.takesTickets = takesTickets
   }
 
   deinit {
@@ -196,19 +201,34 @@ package final class RecordLayer {
     }
   }
 
-  /// A KeyUpdate: the only message of the handshake protocol that a client may send now.
+  /// Messages of the handshake protocol that may still come: a KeyUpdate, and at a client's tickets.
   private func shake(_ content: UnsafeRawBufferPointer, _ output: OutBuffer) throws(RecordFault) {
+    guard !content.isEmpty else { throw .unexpected }
     message.append(contentsOf: content)
-    guard !content.isEmpty, message[0] == UInt8(SSL3_MT_KEY_UPDATE) else { throw .unexpected }
-    guard message.count >= 5 else { return }
+    while let kind = message.first {
+      guard kind == Self.keyUpdate || takesTickets && kind == Self.ticket else { throw .unexpected }
+      guard message.count >= 4 else { return }
+      let count = 4 + Int(message[1]) << 16 + Int(message[2]) << 8 + Int(message[3])
+      guard count <= (kind == Self.keyUpdate ? 5 : Self.ticketBytesMax) else { throw .malformed }
+      guard message.count >= count else { return }
+      if kind == Self.keyUpdate { try changeKeys(output) }
+      message.removeFirst(count)
+    }
+    message = []
+  }
+
+  private func changeKeys(_ output: OutBuffer) throws(RecordFault) {
     // Its sender's next record has another key, so that nothing may follow it in this one.
-    guard message.count == 5 else { throw .unexpected }
-    guard message[1] == 0, message[2] == 0, message[3] == 1 else { throw .malformed }
+    guard message.count == 5 else { throw message.count > 5 ? .unexpected : .malformed }
     let isRequest = message[4] == UInt8(SSL_KEY_UPDATE_REQUESTED)
     guard isRequest || message[4] == UInt8(SSL_KEY_UPDATE_NOT_REQUESTED) else { throw .illegal }
-    message = []
     guard opening.update(), !isRequest || hasClosed || updateKeys(into: output) else { throw .unable }
   }
+
+  private static let keyUpdate = UInt8(SSL3_MT_KEY_UPDATE)
+  private static let ticket = UInt8(SSL3_MT_NEWSESSION_TICKET)
+  /// RFC 8446 §4.6.1: a ticket has up to 65,535 bytes, a nonce up to 255, extensions 65,534.
+  private static let ticketBytesMax = 4 + 2 * 65_536 + 512
 }
 
 /// Plaintext of the records of one call, put together so that its taker is called seldom.
@@ -254,7 +274,7 @@ private enum RecordFault: Error {
     case .altered: "altered on its way, or not made by the peer"
     case .tooLong: "longer than a record may be"
     case .unexpected: "not what may come now"
-    case .malformed: "an alert or a KeyUpdate of another length"
+    case .malformed: "an alert or a message of another length"
     case .illegal: "a KeyUpdate that neither asks for one nor does not"
     case .unable: "new keys could not be made"
     }

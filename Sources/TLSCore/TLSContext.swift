@@ -56,6 +56,8 @@ package struct TLSClientOptions: Sendable {
   package var versionMax = TLSVersion.v13
   /// Sessions kept for one server, so that many reconnects at once are resumed.
   package var sessionsPerServerMax = 16
+  /// Whether records of TLS 1.3 are made by ``RecordLayer`` once OpenSSL has made the handshake.
+  package var makesRecords = true
   /// OpenSSL's names of TLS 1.3's cipher suites, best first, with colons between.
   package var suites = tls13Suites
 
@@ -71,7 +73,7 @@ package final class TLSContext: @unchecked Sendable {
   let pointer: OpaquePointer
   package let isServer: Bool
   let verifies: Bool
-  /// See ``TLSServerOptions/makesRecords``; never a client's.
+  /// See ``TLSServerOptions/makesRecords``.
   let makesRecords: Bool
   let sessions: ClientSessions
   /// A server's.
@@ -104,7 +106,6 @@ package final class TLSContext: @unchecked Sendable {
     SSL_CTX_set_num_tickets(pointer, max(0, options.tickets))
     _ = SSL_CTX_set_timeout(pointer, TicketKeys.secondsMax)
     SSL_CTX_set_tlsext_ticket_key_evp_cb(pointer, ticketKey)
-    if makesRecords { SSL_CTX_set_keylog_callback(pointer, hearSecret) }
     SSL_CTX_set_alpn_select_cb(pointer, selectProtocol, Unmanaged.passUnretained(self).toOpaque())
   }
 
@@ -115,7 +116,7 @@ package final class TLSContext: @unchecked Sendable {
     isServer = false
     ticketKeys = nil
     verifies = options.trust != .anyone
-    makesRecords = false
+    makesRecords = options.makesRecords
     sessions = ClientSessions(perServerMax: options.sessionsPerServerMax)
     protocols = try wireForm(options.protocols)
     guard let made = SSL_CTX_new(TLS_client_method()) else { throw unusable("TLS") }
@@ -150,6 +151,10 @@ package final class TLSContext: @unchecked Sendable {
     else { throw unusable("TLS versions \(low.rawValue) to \(high.rawValue)") }
     shim_SSL_CTX_set_safe_options(pointer)
     shim_SSL_CTX_set_stream_modes(pointer)
+    if makesRecords {
+      SSL_CTX_set_keylog_callback(pointer, hearSecret)
+      SSL_CTX_set_msg_callback(pointer, hearMessage)
+    }
     let ciphers = """
       ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:\
       ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305

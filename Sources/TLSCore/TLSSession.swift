@@ -8,8 +8,9 @@ import COpenSSL
 /// Every call works in a ``TLSScratch``: what is to be sent to the peer stands in its `output` afterwards, also when
 /// the session has failed (an alert).
 ///
-/// OpenSSL makes the handshake. With TLS 1.3 a server then takes the keys over into a ``RecordLayer`` and gives OpenSSL's
-/// 13.6 KB back; between calls it holds two keys. A client, and TLS 1.2, stay with OpenSSL.
+/// OpenSSL makes the handshake. With TLS 1.3 the session then takes the keys over into a ``RecordLayer`` and gives OpenSSL's
+/// 13.6 KB back, a client after the first data of the server's, before which its tickets come; between calls it holds two
+/// keys. TLS 1.2 stays with OpenSSL.
 package final class TLSSession {
   package enum State: Hashable, Sendable {
     /// Awaiting the peer's part of the handshake; plaintext cannot be sent yet.
@@ -30,6 +31,8 @@ package final class TLSSession {
   private(set) var ssl: OpaquePointer?
   private var records: RecordLayer?
   var secrets = HandshakeSecrets()
+  /// Records under the secrets that OpenSSL has made and read.
+  private var (sent, received) = (RecordTracker(), RecordTracker())
   private var agreed: Agreement?
   private let sessionKey: String
   private var hasOfferedSession = false
@@ -148,14 +151,16 @@ package final class TLSSession {
       let before = scratch.output.count
       shakeHands()
       guard state == .open else { return }
-      takeOver(after: UnsafeRawBufferPointer(rebasing: scratch.output.bytes[before...]))
+      // A server's last flight holds nothing but tickets, under its new key; a client's the end of the handshake, under another.
+      if context.isServer { sent.feed(UnsafeRawBufferPointer(rebasing: scratch.output.bytes[before...])) }
+      received.feed(UnsafeRawBufferPointer(start: input, count: inputLeft))
+      if context.isServer { takeOver() }
       opened()
-    }
-    if let records {
-      readRecords(records, scratch, sink)
     } else {
-      readAll(scratch, sink)
+      received.feed(cipher)
     }
+    if let records { return readRecords(records, scratch, sink) }
+    if readAll(scratch, sink), !context.isServer, received.isBetweenRecords { takeOver() }
   }
 
   /// Turns plaintext into records of up to 16 KB in the scratch output.
@@ -235,7 +240,10 @@ package final class TLSSession {
     return count
   }
 
-  func addOutput(_ bytes: UnsafeRawBufferPointer) { scratch?.output.append(bytes) }
+  func addOutput(_ bytes: UnsafeRawBufferPointer) {
+    if state == .open { sent.feed(bytes) }
+    scratch?.output.append(bytes)
+  }
 
   func keep(_ session: OpaquePointer) -> Bool {
     SSL_SESSION_is_resumable(session) == 1 && context.sessions.keep(session, for: sessionKey)
@@ -243,18 +251,25 @@ package final class TLSSession {
 
   // MARK: Records of one's own
 
-  /// Goes on without OpenSSL, if this is a server's side of TLS 1.3.
-  ///
-  /// - Parameter flight: What the handshake's last step has sent: nothing but tickets, which are the first records under
-  ///   the server's new key.
-  private func takeOver(after flight: UnsafeRawBufferPointer) {
+  /// A key was changed, which OpenSSL alone knows of.
+  func keysChanged() { secrets.erase() }
+
+  /// Goes on without OpenSSL, if this is TLS 1.3 and OpenSSL has read all that it was given.
+  private func takeOver() {
     defer { secrets.erase() }
-    guard context.makesRecords, let ssl, SSL_version(ssl) == TLS1_3_VERSION, SSL_has_pending(ssl) == 0,
+    guard context.makesRecords, state == .open, let ssl, SSL_version(ssl) == TLS1_3_VERSION,
+      SSL_has_pending(ssl) == 0,
       let cipher = SSL_get_current_cipher(ssl),
       let suite = CipherSuite(rawValue: SSL_CIPHER_get_protocol_id(cipher)),
       let client = TrafficSecret(secrets.client, of: suite),
-      let server = TrafficSecret(secrets.server, of: suite),
-      let layer = RecordLayer(sending: server, sent: RecordCipher.records(in: flight), receiving: client)
+      let server = TrafficSecret(secrets.server, of: suite)
+    else { return }
+    let isServer = context.isServer
+    // What a server was given after the handshake is still to be read.
+    guard
+      let layer = RecordLayer(
+        sending: isServer ? server : client, sent: sent.count, receiving: isServer ? client : server,
+        received: isServer ? 0 : received.count, takesTickets: !isServer)
     else { return }
     records = layer
     agreed = Agreement(ssl)
@@ -284,10 +299,12 @@ package final class TLSSession {
     }
   }
 
-  private func readAll(_ scratch: TLSScratch, _ sink: (UnsafeRawBufferPointer) -> Void) {
+  /// - Returns: Whether there was plaintext.
+  private func readAll(_ scratch: TLSScratch, _ sink: (UnsafeRawBufferPointer) -> Void) -> Bool {
     let room = scratch.plaintext
-    guard let ssl, let base = room.baseAddress else { return }
+    guard let ssl, let base = room.baseAddress else { return false }
     var filled = 0
+    var hasRead = false
     while state == .open {
       if room.count - filled < TLSScratch.recordBytesMax {
         sink(UnsafeRawBufferPointer(start: base, count: filled))
@@ -297,6 +314,7 @@ package final class TLSSession {
       let code = SSL_read_ex(ssl, base + filled, room.count - filled, &count)
       if code == 1 {
         filled += count
+        hasRead = true
         // To ask once more only to hear that nothing is there would cost OpenSSL a buffer for a whole record.
         if inputLeft == 0, SSL_has_pending(ssl) == 0 { break }
         continue
@@ -306,6 +324,7 @@ package final class TLSSession {
       if error == SSL_ERROR_ZERO_RETURN { state = .peerClosed } else { fail(code, ssl) }
     }
     if filled > 0 { sink(UnsafeRawBufferPointer(start: base, count: filled)) }
+    return hasRead
   }
 
   private func fail(_ code: CInt, _ ssl: OpaquePointer) {

@@ -17,8 +17,10 @@ struct RecordLayerTests {
     return try TLSContext(server: options)
   }
 
+  /// A client whose records OpenSSL makes, unless `change` says otherwise.
   private func client(_ change: (inout TLSClientOptions) -> Void = { _ in }) throws -> TLSContext {
     var options = TLSClientOptions(trust: .files([certificates.authority]))
+    options.makesRecords = false
     change(&options)
     return try TLSContext(client: options)
   }
@@ -44,6 +46,79 @@ struct RecordLayerTests {
     #expect(isSame(pair.toServer, sent))
     #expect(isSame(pair.toClient, sent))
     #expect(pair.isOpen)
+    #expect(pair.client.ssl != nil)
+  }
+
+  @Test(arguments: suites, [1, 6, 100_000])
+  func aClientSpeaksWithOpenSSLAndHoldsNothingOfItAfterTheFirstData(_ suite: String, _ step: Int) throws {
+    let context = try client {
+      $0.makesRecords = true
+      $0.suites = suite
+    }
+    let server = try server { $0.makesRecords = false }
+    for turn in 0..<3 {
+      let pair = try MemoryPair(context, server)
+      #expect(pair.client.isResumed == (turn > 0), "its ticket was taken")
+      pair.stepBytes = step
+      pair.clientSends([UInt8](repeating: 1, count: 20_000))
+      pair.pump()
+      #expect(pair.client.ssl != nil)
+      pair.serverSends([UInt8](repeating: 2, count: 40_000))
+      pair.pump()
+      // It may have got more than one record at once, and then waits for a moment between two.
+      pair.serverSends([3])
+      pair.pump()
+      #expect(pair.client.ssl == nil)
+      #expect(pair.client.secrets.client.isEmpty)
+      for count in [1, 600, 16_384, 50_000] {
+        pair.clientSends([UInt8](repeating: 4, count: count))
+        pair.serverSends([UInt8](repeating: 5, count: count))
+        pair.pump()
+      }
+      #expect(pair.isOpen)
+      #expect(pair.toServer.count == 20_000 + 66_985)
+      #expect(pair.toClient.count == 40_001 + 66_985)
+      #expect(pair.client.version == .v13)
+      #expect(pair.client.cipher == suite)
+      #expect(pair.client.isResumed == (turn > 0))
+    }
+  }
+
+  @Test func aClientWhoseKeysWereChangedBeforeStaysWithOpenSSL() throws {
+    for changer in ["client", "server"] {
+      let pair = try MemoryPair(client { $0.makesRecords = true }, server { $0.makesRecords = false })
+      let ssl = try #require(changer == "client" ? pair.client.ssl : pair.server.ssl)
+      #expect(SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED) == 1)
+      pair.clientSends([1])
+      pair.serverSends([1])
+      pair.pump()
+      pair.clientSends([2])
+      pair.serverSends([2])
+      pair.pump()
+      #expect(pair.client.ssl != nil)
+      #expect(pair.isOpen)
+      #expect(pair.toServer == [1, 2])
+      #expect(pair.toClient == [1, 2])
+    }
+  }
+
+  @Test func aServerMayChangeKeysAndGiveTicketsLater() throws {
+    let pair = try MemoryPair(client { $0.makesRecords = true }, server { $0.makesRecords = false })
+    let ssl = try #require(pair.server.ssl)
+    var sent: [UInt8] = []
+    for turn in UInt8(0)..<20 {
+      if turn > 2, turn % 3 == 0 { #expect(SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED) == 1) }
+      if turn > 2, turn % 3 == 1 { #expect(SSL_new_session_ticket(ssl) == 1) }
+      pair.serverSends([turn])
+      pair.pump()
+      pair.clientSends([turn])
+      pair.pump()
+      sent.append(turn)
+    }
+    #expect(pair.client.ssl == nil)
+    #expect(pair.isOpen)
+    #expect(pair.toClient == sent)
+    #expect(pair.toServer == sent)
   }
 
   @Test func withTheSwitchOffOpenSSLStays() throws {
@@ -120,15 +195,16 @@ struct RecordLayerTests {
   }
 
   /// The same calls with records of its own and with OpenSSL's have the same effect.
-  @Test(arguments: UInt64(1)...20)
+  @Test(arguments: UInt64(1)...40)
   func nobodySeesADifferenceToOpenSSL(_ seed: UInt64) throws {
-    func run(_ isOwn: Bool) throws -> [String] {
+    func run(client isClientsOwn: Bool, server isServersOwn: Bool) throws -> [String] {
       var random = seed &* 0x9E37_79B9_7F4A_7C15
       func next(_ bound: Int) -> Int {
         random = random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
         return Int(random >> 33) % bound
       }
-      let pair = try MemoryPair(client(), server { $0.makesRecords = isOwn })
+      let pair = try MemoryPair(
+        client { $0.makesRecords = isClientsOwn }, server { $0.makesRecords = isServersOwn })
       var log: [String] = []
       for _ in 0..<60 {
         pair.stepBytes = [1, 5, 100, 20_000][next(4)]
@@ -136,7 +212,10 @@ struct RecordLayerTests {
         switch next(30) {
         case 0: pair.clientCloses()
         case 1: pair.server.closeNotify(pair.scratch)
-        case 2: if let ssl = pair.client.ssl { SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED) }
+        case 2:
+          if let ssl = pair.client.ssl { SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED) }
+          // OpenSSL does not close while it owes the message.
+          pair.clientSends([7])
         case 3...15: pair.clientSends(bytes)
         default: pair.serverSends(bytes)
         }
@@ -146,8 +225,10 @@ struct RecordLayerTests {
       }
       return log
     }
-    let (own, reference) = (try run(true), try run(false))
-    #expect(own == reference)
+    let reference = try run(client: false, server: false)
+    #expect(try run(client: false, server: true) == reference)
+    #expect(try run(client: true, server: false) == reference)
+    #expect(try run(client: true, server: true) == reference)
   }
 }
 
@@ -240,13 +321,20 @@ struct RecordRefusalTests {
     #expect(TrafficSecret(secret, of: .aes256) == nil)
   }
 
-  @Test func recordsAreCounted() {
-    func count(_ bytes: [UInt8]) -> UInt64 { bytes.withUnsafeBytes { RecordCipher.records(in: $0) } }
-    #expect(count([]) == 0)
-    #expect(count([23, 3, 3, 0, 2, 9, 9]) == 1)
-    #expect(count([23, 3, 3, 0, 2, 9, 9, 23, 3, 3, 0, 0]) == 2)
-    #expect(count([23, 3, 3, 0, 2, 9]) == 0)
-    #expect(count([23, 3, 3]) == 0)
+  @Test func recordsAreCountedHoweverTheyCome() {
+    let bytes: [UInt8] =
+      [23, 3, 3, 0, 2, 9, 9, 23, 3, 3, 0, 0, 22, 3, 1, 1, 0] + [UInt8](repeating: 0, count: 256)
+    for step in [1, 2, 3, 5, 7, 12, 100, 1_000] {
+      var tracker = RecordTracker()
+      for start in stride(from: 0, to: bytes.count - 1, by: step) {
+        Array(bytes[start..<min(start + step, bytes.count - 1)]).withUnsafeBytes { tracker.feed($0) }
+      }
+      #expect(tracker.count == 2)
+      #expect(!tracker.isBetweenRecords)
+      [UInt8(0)].withUnsafeBytes { tracker.feed($0) }
+      #expect(tracker.count == 3)
+      #expect(tracker.isBetweenRecords)
+    }
   }
 
   @Test func whatCameBeforeAFaultCounts() throws {
