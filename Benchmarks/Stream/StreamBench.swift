@@ -155,7 +155,7 @@ struct StreamBench {
   private func memory() async throws {
     print("\nidle TLS devices   over        server memory KiB a device   to TCP")
     var overTCP: [Int: Double] = [:]
-    for (count, isWebSocket) in [(1_000, false), (1_000, true), (5_000, false), (5_000, true)] {
+    for (count, isWebSocket) in [(1_000, false), (1_000, true), (10_000, false), (10_000, true)] {
       let server = try ServerUnderTest(loops: loops, weir: weir)
       defer { server.stop() }
       let generator = try Generator(caFile: server.credentials + "/ca.pem")

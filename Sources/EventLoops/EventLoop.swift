@@ -26,9 +26,6 @@ package final class EventLoop: @unchecked Sendable {
   /// Bytes one read takes at most; the buffer is shared by all streams of the loop.
   package static let receiveBytesMax = 64 * 1024
 
-  /// A round that has taken so long ends before the rest of what is readable is read; looked at every few reads.
-  private static let roundNs: Int64 = 10_000_000
-
   /// Names the thread, cut to 15 bytes.
   package let name: String
   package let statistics = LoopStatistics()
@@ -56,6 +53,7 @@ package final class EventLoop: @unchecked Sendable {
   private var wallTime: WallTime?
   private var lately: LoopLoad
   private var callbacks: UInt64 = 0
+  private(set) var length = RoundLength()
   var resolving: [ObjectIdentifier: TCPConnector] = [:]
   private(set) var isStopping = false
 
@@ -291,16 +289,18 @@ package final class EventLoop: @unchecked Sendable {
     if moment == nil { moment = time.moment }
   }
 
-  /// The end of a read, or of accepting: ends a round that has become long.
+  /// The end of a read, or of accepting: ends a round that has become long, looked at every few reads.
   ///
   /// After a full batch of events (1,024) libuv polls again before it comes back, up to 48 times. Thousands of peers
   /// that come or leave together would make one round of all of it, and nobody's answer would leave before its end.
   func readEnded() {
     callbacks &+= 1
-    guard callbacks & 7 == 0, let moment, time.moment.ns &- moment.ns > Self.roundNs else { return }
+    guard callbacks & 7 == 0, let moment, time.moment.ns &- moment.ns > length.ns else { return }
     endRound()
     finishTiming()
   }
+
+  package func wrote(to connections: Int, joined: Int) { length.wrote(to: connections, joined: joined) }
 
   func wokenUp() {
     beginCallback()

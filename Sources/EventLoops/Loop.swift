@@ -25,6 +25,8 @@ package protocol Loop: AnyObject, Sendable {
   func later(_ body: @escaping () -> Void)
   /// Calls `hook` at the end of every round, for as long as the loop runs.
   func onRoundEnd(_ hook: @escaping () -> Void)
+  /// Tells how many connections a round has written to, and to how many of them more than one thing.
+  func wrote(to connections: Int, joined: Int)
   /// The loop's one instance of a class, made at first use.
   func local<Value: AnyObject>(_ type: Value.Type, make: () -> Value) -> Value
 

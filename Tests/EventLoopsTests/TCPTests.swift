@@ -153,7 +153,7 @@ struct TCPTests {
     let seen = steps.current
     let first = try #require(seen.firstIndex(of: .read))
     let last = try #require(seen.lastIndex(of: .read))
-    // 64 × 3 ms in rounds of little more than 20 ms.
+    // 64 × 3 ms in rounds of little more than 10 ms.
     #expect(seen[first...last].filter { $0 == .roundEnd }.count >= 3)
   }
 

@@ -201,7 +201,7 @@ struct ShardTuning: Sendable {
   ///
   /// There the ack itself waits to be read, and a row that is written and removed again would cost more than anything
   /// else that is done for the message.
-  var liveLingerMax: Duration = .milliseconds(100)
+  var liveLingerMax: Duration = .milliseconds(250)
   /// How long settlements and journal entries, which nobody waits for, may gather.
   var settleLinger: Duration = .milliseconds(20)
   /// The same on a loop that never waits.

@@ -39,6 +39,8 @@ package final class Channel {
   private var movement: Movement?
   private var closing: Closing?
   private var isDirty = false
+  /// Whether more than one thing is to be sent.
+  private var isJoined = false
   private var isBlocked = false
   private var isReadingPaused = false
   private var hasPeerEnded = false
@@ -136,6 +138,10 @@ package final class Channel {
   }
 
   private func markDirty() {
+    if isDirty, !isJoined {
+      isJoined = true
+      shared.countJoined()
+    }
     guard !isDirty, phase != .closed else { return }
     isDirty = true
     shared.add(self)
@@ -144,6 +150,7 @@ package final class Channel {
   /// The round's end: one TLS write, one socket write.
   func flush() {
     isDirty = false
+    isJoined = false
     guard let stream, phase != .closed else { return }
     if let tls, tls.state == .handshaking {
       tls.start(shared.scratch)
@@ -430,6 +437,7 @@ package final class Channel {
     loop = target
     shared = ChannelLoop.of(target)
     isDirty = false
+    isJoined = false
     do throws(NetworkFault) {
       let adopted = try socket.attach(to: target, peer: peer)
       adopted.delegate = self

@@ -16,6 +16,8 @@ final class ChannelLoop {
   private var pool: [OutBuffer] = []
   private var dirty: [Channel] = []
   private var flushing: [Channel] = []
+  /// Channels on the list that were given more than one thing to send.
+  private var joined = 0
 
   /// The loop's one instance.
   static func of(_ loop: any Loop) -> ChannelLoop {
@@ -29,6 +31,9 @@ final class ChannelLoop {
 
   func add(_ channel: Channel) { dirty.append(channel) }
 
+  /// A channel that is on the list has more to send.
+  func countJoined() { joined += 1 }
+
   func takeBuffer() -> OutBuffer { pool.popLast() ?? OutBuffer() }
 
   func giveBack(_ buffer: OutBuffer) {
@@ -39,6 +44,8 @@ final class ChannelLoop {
 
   private func flush() {
     var passes = 0
+    loop.wrote(to: dirty.count, joined: joined)
+    joined = 0
     while !dirty.isEmpty, passes < Self.passesMax {
       passes += 1
       swap(&dirty, &flushing)

@@ -58,6 +58,8 @@ final class VirtualLoop: Loop, @unchecked Sendable {
     deferred.append(body)
   }
 
+  /// Its rounds are as long as what is to be done.
+  func wrote(to connections: Int, joined: Int) {}
   func onRoundEnd(_ hook: @escaping () -> Void) { hooks.append(hook) }
 
   func local<Value: AnyObject>(_ type: Value.Type, make: () -> Value) -> Value {

@@ -1,8 +1,9 @@
 import Connections
-import EventLoops
 import Glibc
 import TLSCore
 import Testing
+
+@testable import EventLoops
 
 struct ChannelTests {
   @Test(arguments: [TLSVersion.v12, .v13])
@@ -39,6 +40,21 @@ struct ChannelTests {
     }
     #expect(received.seen.wait { $0.count == 4_000 })
     #expect(received.seen.current.deliveries == 1)
+  }
+
+  @Test func aLoopHearsWhetherItsWritesAreJoined() throws {
+    let bench = try ChannelBench { _ = EchoChannel($0) }
+    let log = ChannelLog()
+    let channel = try bench.connect(delegate: log).get()
+    func length(after count: Int) -> Int64 {
+      let before = log.seen.current.count
+      channel.onLoop { channel in for _ in 0..<count { channel.send("x") } }
+      #expect(log.seen.wait { $0.count == before + count })
+      return channel.onLoop { _ in bench.client.length.ns }
+    }
+    #expect(length(after: 1) == RoundLength.shortest)
+    #expect(length(after: 2) == RoundLength.longest)
+    #expect(length(after: 1) == RoundLength.shortest)
   }
 
   @Test func whatIsSentBeforeTheHandshakeEndsGoesOutAfterIt() throws {
