@@ -17,16 +17,11 @@ package enum CipherSuite: UInt16 {
   var recordsMax: UInt64 { self == .chaCha20 ? 1 << 48 : 1 << 24 }
 
   /// OpenSSL's AEAD; nil when memory was out.
-  var aead: OpaquePointer? {
-    switch self {
-    case .aes128: Self.aes128GCM
-    case .aes256: Self.aes256GCM
-    case .chaCha20: Self.chaCha20Poly1305
-    }
-  }
+  var aead: OpaquePointer? { Self.aeads[self] }
 
   // Sendable by argument: fetched once, changed never.
-  nonisolated(unsafe) private static let aes128GCM = EVP_CIPHER_fetch(nil, "AES-128-GCM", nil)
-  nonisolated(unsafe) private static let aes256GCM = EVP_CIPHER_fetch(nil, "AES-256-GCM", nil)
-  nonisolated(unsafe) private static let chaCha20Poly1305 = EVP_CIPHER_fetch(nil, "ChaCha20-Poly1305", nil)
+  nonisolated(unsafe) private static let aeads: [CipherSuite: OpaquePointer] = [
+    .aes128: EVP_CIPHER_fetch(nil, "AES-128-GCM", nil), .aes256: EVP_CIPHER_fetch(nil, "AES-256-GCM", nil),
+    .chaCha20: EVP_CIPHER_fetch(nil, "ChaCha20-Poly1305", nil),
+  ].compactMapValues(\.self)
 }

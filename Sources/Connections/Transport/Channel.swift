@@ -38,9 +38,8 @@ package final class Channel {
   private var carried: OutBuffer?
   private var movement: Movement?
   private var closing: Closing?
-  private var isDirty = false
-  /// Whether more than one thing is to be sent.
-  private var isJoined = false
+  /// Things to be sent since the last flush; with one the channel stands on the list to be flushed.
+  private var sends = 0
   private var isBlocked = false
   private var isReadingPaused = false
   private var hasPeerEnded = false
@@ -138,19 +137,14 @@ package final class Channel {
   }
 
   private func markDirty() {
-    if isDirty, !isJoined {
-      isJoined = true
-      shared.countJoined()
-    }
-    guard !isDirty, phase != .closed else { return }
-    isDirty = true
-    shared.add(self)
+    guard phase != .closed else { return }
+    sends += 1
+    if sends == 1 { shared.add(self) } else if sends == 2 { shared.countJoined() }
   }
 
   /// The round's end: one TLS write, one socket write.
   func flush() {
-    isDirty = false
-    isJoined = false
+    sends = 0
     guard let stream, phase != .closed else { return }
     if let tls, tls.state == .handshaking {
       tls.start(shared.scratch)
@@ -436,8 +430,7 @@ package final class Channel {
   {
     loop = target
     shared = ChannelLoop.of(target)
-    isDirty = false
-    isJoined = false
+    sends = 0
     do throws(NetworkFault) {
       let adopted = try socket.attach(to: target, peer: peer)
       adopted.delegate = self

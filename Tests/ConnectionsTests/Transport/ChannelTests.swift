@@ -46,11 +46,12 @@ struct ChannelTests {
     let bench = try ChannelBench { _ = EchoChannel($0) }
     let log = ChannelLog()
     let channel = try bench.connect(delegate: log).get()
+    let loop = bench.client
     func length(after count: Int) -> Int64 {
       let before = log.seen.current.count
       channel.onLoop { channel in for _ in 0..<count { channel.send("x") } }
       #expect(log.seen.wait { $0.count == before + count })
-      return channel.onLoop { _ in bench.client.length.ns }
+      return channel.onLoop { _ in loop.length.ns } ?? 0
     }
     #expect(length(after: 1) == RoundLength.shortest)
     #expect(length(after: 2) == RoundLength.longest)
