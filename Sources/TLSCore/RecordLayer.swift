@@ -13,12 +13,15 @@ package final class RecordLayer {
     case failed(TLSFault)
   }
 
+  /// Most bytes of content in a record (RFC 8446 §5.1).
+  package static let contentBytesMax = RecordCipher.contentBytesMax
   /// Records in a row without application data that a peer may send: each costs work and brings nothing.
   static let idleRecordsMax = 32
 
   private var sealing: RecordCipher
   private var opening: RecordCipher
   private let sealedMax: UInt64?
+  private let contentMax: Int
   private let takesTickets: Bool
   private var partial: OutBuffer?
   /// A message of the handshake protocol that has not come whole; a KeyUpdate has 5 bytes.
@@ -31,13 +34,13 @@ package final class RecordLayer {
   /// - Parameters:
   ///   - sent: Records that were sent with the present key.
   ///   - received: Records that came with the present key.
+  ///   - contentMax: Most bytes of content in a record that is sent; a peer may have asked for fewer than usual (RFC 6066 §4).
   ///   - takesTickets: Whether the peer may send tickets, which are passed over: a client's layer.
   ///   - sealedMax: Records after which a new key is used; nil for the suite's bound.
   /// - Returns: nil when memory is out or the secrets do not fit the suite.
   package init?(
     sending: TrafficSecret, sent: UInt64, receiving: TrafficSecret, received: UInt64 = 0,
-    takesTickets: Bool = false,
-    sealedMax: UInt64? = nil
+    contentMax: Int = RecordLayer.contentBytesMax, takesTickets: Bool = false, sealedMax: UInt64? = nil
   ) {
     guard let sealing = RecordCipher.make(sending, isSealing: true, sequence: sent),
       let opening = RecordCipher.make(receiving, isSealing: false, sequence: received)
@@ -45,6 +48,7 @@ package final class RecordLayer {
     self.sealing = sealing
     self.opening = opening
     self.sealedMax = sealedMax
+    self.contentMax = contentMax
     self.takesTickets = takesTickets
   }
 
@@ -62,7 +66,7 @@ package final class RecordLayer {
     var rest = plain[...]
     while !rest.isEmpty {
       if sealing.isWorn(after: sealedMax), !updateKeys(into: output) { return false }
-      let piece = rest.prefix(RecordCipher.contentBytesMax)
+      let piece = rest.prefix(contentMax)
       guard sealing.seal(.application, UnsafeRawBufferPointer(rebasing: piece), into: output) else {
         return false
       }

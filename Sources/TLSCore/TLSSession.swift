@@ -269,11 +269,18 @@ package final class TLSSession {
     guard
       let layer = RecordLayer(
         sending: isServer ? server : client, sent: sent.count, receiving: isServer ? client : server,
-        received: isServer ? 0 : received.count, takesTickets: !isServer)
+        received: isServer ? 0 : received.count, contentMax: Self.contentMax(of: ssl), takesTickets: !isServer
+      )
     else { return }
     records = layer
     agreed = Agreement(ssl)
     release()
+  }
+
+  /// Most bytes of content in a record, as a client may have asked (RFC 6066 §4).
+  private static func contentMax(of ssl: OpaquePointer) -> Int {
+    let asked = SSL_get_session(ssl).map { SSL_SESSION_get_max_fragment_length($0) } ?? 0
+    return (1...4).contains(asked) ? 256 << Int(asked) : RecordLayer.contentBytesMax
   }
 
   private func readRecords(

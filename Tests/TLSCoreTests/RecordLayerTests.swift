@@ -180,6 +180,30 @@ struct RecordLayerTests {
     #expect(isSame(pair.toServer, [0, 0, 0] + bytes))
   }
 
+  @Test(arguments: 0...4)
+  func aClientMayAskForSmallRecords(_ asked: Int) throws {
+    let context = try client()
+    if asked > 0 {
+      #expect(SSL_CTX_set_tlsext_max_fragment_length(context.pointer, UInt8(asked)) == 1)
+    }
+    let server = try server()
+    // A resumed session remembers it.
+    for _ in 0..<2 {
+      let pair = try MemoryPair(context, server)
+      [UInt8](repeating: 6, count: 20_000).withUnsafeBytes { _ = pair.server.send($0, pair.scratch) }
+      var tracker = RecordTracker()
+      tracker.feed(pair.scratch.output.bytes)
+      pair.scratch.output.removeAll()
+      let most = asked == 0 ? 16_384 : 256 << asked
+      #expect(tracker.count == UInt64((20_000 + most - 1) / most))
+    }
+    let pair = try MemoryPair(context, server)
+    pair.serverSends([UInt8](repeating: 6, count: 20_000))
+    pair.pump()
+    #expect(pair.isOpen)
+    #expect(pair.toClient.count == 20_000)
+  }
+
   @Test func aRecordOfTheServersThatWasAlteredIsToldToIt() throws {
     let pair = try MemoryPair(client(), server())
     var record: [UInt8] = []
