@@ -152,11 +152,14 @@ package final class TLSSession {
       shakeHands()
       guard state == .open else { return }
       // A server's last flight holds nothing but tickets, under its new key; a client's the end of the handshake, under another.
-      if context.isServer { sent.feed(UnsafeRawBufferPointer(rebasing: scratch.output.bytes[before...])) }
-      received.feed(UnsafeRawBufferPointer(start: input, count: inputLeft))
-      if context.isServer { takeOver() }
+      if context.isServer {
+        sent.feed(UnsafeRawBufferPointer(rebasing: scratch.output.bytes[before...]))
+        takeOver()
+      } else {
+        received.feed(UnsafeRawBufferPointer(start: input, count: inputLeft))
+      }
       opened()
-    } else {
+    } else if !context.isServer {
       received.feed(cipher)
     }
     if let records { return readRecords(records, scratch, sink) }
@@ -265,11 +268,10 @@ package final class TLSSession {
       let server = TrafficSecret(secrets.server, of: suite)
     else { return }
     let isServer = context.isServer
-    // What a server was given after the handshake is still to be read.
     guard
       let layer = RecordLayer(
         sending: isServer ? server : client, sent: sent.count, receiving: isServer ? client : server,
-        received: isServer ? 0 : received.count, contentMax: Self.contentMax(of: ssl), takesTickets: !isServer
+        received: received.count, contentMax: Self.contentMax(of: ssl), takesTickets: !isServer
       )
     else { return }
     records = layer

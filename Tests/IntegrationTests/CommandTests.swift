@@ -178,12 +178,14 @@ import Testing
     let directory = try TemporaryDirectory()
     let executable = try ServerProcess.findExecutable()
     let shown = try ChildProcess(
-      executable, ["serve", "--print-config", "--xmpp-port", "7"], environment: ["WEIR_HTTPS_PORT": "8"],
+      executable, ["serve", "--print-config", "--xmpp-port", "7", "--openssl-records"],
+      environment: ["WEIR_HTTPS_PORT": "8"],
       errors: directory.path + "/errors")
     #expect(try await shown.waitForExit(within: .seconds(30)).code == 0)
     let value = try JSONValue(parsing: shown.output.current.text)
     #expect(value["xmpp-port"]?.int == 7)
     #expect(value["https-port"]?.int == 8)
+    #expect(value["openssl-records"]?.bool == true)
     let refused = try ChildProcess(
       executable, ["serve", "--data", directory.path + "/data", "--limit", "nonsense=1"],
       errors: directory.path + "/errors")

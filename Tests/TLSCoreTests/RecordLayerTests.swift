@@ -267,11 +267,13 @@ struct RecordRefusalTests {
     var received: [UInt8] = []
     var ending: RecordLayer.Ending?
 
-    init(sealedMax: UInt64? = nil) throws {
+    init(takesTickets: Bool = false, sealedMax: UInt64? = nil) throws {
       let suite = CipherSuite.aes128
       let client = try #require(TrafficSecret([UInt8](repeating: 1, count: 32), of: suite))
       let server = try #require(TrafficSecret([UInt8](repeating: 2, count: 32), of: suite))
-      layer = try #require(RecordLayer(sending: server, sent: 0, receiving: client, sealedMax: sealedMax))
+      layer = try #require(
+        RecordLayer(
+          sending: server, sent: 0, receiving: client, takesTickets: takesTickets, sealedMax: sealedMax))
       guard let sealing = RecordCipher.make(client, isSealing: true),
         let opening = RecordCipher.make(server, isSealing: false)
       else { throw CryptoFault.library(call: "RecordCipher", reason: "no cipher") }
@@ -442,6 +444,29 @@ struct RecordRefusalTests {
     mixed.say(.application, [1])
     #expect(mixed.received.isEmpty)
     mixed.refused(SSL3_AD_UNEXPECTED_MESSAGE, "not what may come now")
+  }
+
+  @Test func ticketsArePassedOverByAClientInAnyPieces() throws {
+    let ticket: [UInt8] = [4, 0, 1, 4] + [UInt8](repeating: 9, count: 260)
+    let wire = try Wire(takesTickets: true)
+    wire.say(.handshake, Array(ticket[..<3]))
+    wire.say(.handshake, Array(ticket[3..<100]))
+    wire.say(.handshake, Array(ticket[100...]) + ticket + ticket[..<50])
+    wire.say(.handshake, Array(ticket[50...]) + [24, 0, 0, 1, 1])
+    wire.changeKey()
+    wire.say(.application, [7])
+    #expect(wire.received == [7])
+    #expect(wire.ending == nil)
+    #expect(wire.heard().map(\.content) == [[24, 0, 0, 1, 0]])
+    let long = try Wire(takesTickets: true)
+    long.say(.handshake, [4, 0xFF, 0, 0])
+    long.refused(SSL_AD_DECODE_ERROR, "another length")
+    let server = try Wire()
+    server.say(.handshake, ticket)
+    server.refused(SSL3_AD_UNEXPECTED_MESSAGE, "not what may come now")
+    let other = try Wire(takesTickets: true)
+    other.say(.handshake, [13, 0, 0, 0])
+    other.refused(SSL3_AD_UNEXPECTED_MESSAGE, "not what may come now")
   }
 
   @Test func afterItsCloseTheLayerSaysNothingMore() throws {
