@@ -181,6 +181,7 @@ let package = Package(
       "store-bench",
       [
         "StoreConformance", "StorePostgres", "StoreSQLite", "Stores", "PushModel", "Bytes", "Seams", "CLinux",
+        "CSQLite",
       ], path: "Benchmarks/Store"),
     program(
       "device-memory",

@@ -6,7 +6,7 @@ import StorePostgres
 import StoreSQLite
 import Stores
 
-/// How fast the stores take messages, one after the other in one run, so that ratios hold.
+/// How fast the stores take messages, one after the other in one run, so that ratios hold; SQLite alone beside them.
 ///
 /// `store-bench DIRECTORY [POSTGRES-URL]`; the directory and the database are to be empty.
 @main enum StoreBenchProgram {
@@ -19,6 +19,12 @@ import Stores
     let limits = StoreLimits(storedPerDeviceMax: 1_000_000)
     let bench = StoreBench(devices: 2_000, seconds: 3)
     try await measure("memory", MemoryStore(limits: limits), StoreBench(devices: 2_000, seconds: 1))
+    for (index, (batch, hasIndex)) in [(100, true), (1_000, true), (100, false), (1_000, false)].enumerated()
+    {
+      let rate = try SQLiteAlone(batch: batch, hasIndex: hasIndex).run(
+        at: "\(directory)/alone-\(index).sqlite")
+      print("SQLite alone, \(batch) inserts a transaction\(hasIndex ? "" : ", no index"): \(Int(rate))/s")
+    }
     try await measure("SQLite", try SQLiteStore(directory: directory, options: .init(limits: limits)), bench)
     guard words.count > 1 else { return }
     // The default cap, as counting rows is part of the work.

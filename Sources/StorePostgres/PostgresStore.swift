@@ -151,7 +151,7 @@ package final class PostgresStore: Store {
   ///
   /// - Parameter here: Also this node, of devices that logged in while the transaction was under way: claims have a lane
   ///   of their own.
-  private static func tellingOwners(_ bus: PostgresBus, here: Bool = false) -> Lane.AfterCommit {
+  static func tellingOwners(_ bus: PostgresBus, here: Bool = false) -> Lane.AfterCommit {
     Lane.AfterCommit(
       send: { session, devices throws(PostgresFailure) in
         var parameters = Parameters()

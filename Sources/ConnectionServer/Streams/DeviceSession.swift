@@ -73,7 +73,7 @@ final class DeviceSession: StreamSession, DeviceStream {
   /// The stream ended before the store granted it.
   ///
   /// Nobody else will give it up; and the node that had the device holds a stream that the store no longer sends to.
-  private static func giveUp(
+  static func giveUp(
     _ result: Result<StreamGrant, StoreFault>, of device: DeviceNumber, on shard: Shard,
     _ context: ServerContext
   ) {

@@ -85,7 +85,7 @@ final class ShardHarness {
   /// - Parameter answers: Where `given` delivers its answers.
   init(
     shards count: Int = 2, time: ManualTime = ManualTime(), tuning: ShardTuning = ShardTuning(),
-    store given: MemoryStore? = nil,
+    store given: MemoryStore? = nil, bus: (any NodeBus)? = nil,
     answers: Answers = Answers(), limits change: (inout Limits) -> Void = { _ in }
   ) {
     self.answers = answers
@@ -101,7 +101,7 @@ final class ShardHarness {
     context = ServerContext(
       configuration: ServerConfiguration(), limits: limits, tuning: tuning, store: store,
       accounts: accounts, keys: MessageKeys(key: Array(0..<16)), credentials: .none, time: steady,
-      metrics: Metrics(), log: .off, shardCount: count, post: mail)
+      metrics: Metrics(), log: .off, shardCount: count, post: mail, bus: bus)
     shards = (0..<count).map { [context, time, steady] in
       Shard(index: $0, context, now: time.moment, wall: steady.wall)
     }
