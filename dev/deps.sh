@@ -9,7 +9,7 @@ set -euo pipefail
 run_packages=(libuv1-dev libssl-dev libxml2-dev libhttp-parser-dev libnghttp2-dev zlib1g-dev libcurl4-openssl-dev
   libsqlite3-dev libpq-dev libdbus-1-dev pkg-config)
 # The last two lines: a desktop for the tests of notifications, and a cluster of databases.
-test_packages=(python3 python3-venv openssl ca-certificates git curl nghttp2-client wrk chromium libjs-strophe
+test_packages=(python3 python3-venv openssl gnutls-bin ca-certificates git curl nghttp2-client wrk chromium libjs-strophe
   dunst xvfb xdotool dbus imagemagick fonts-dejavu-core
   postgresql patroni etcd-server etcd-client python3-etcd python3-psycopg2)
 peer_packages=(prosody ejabberd mosquitto)

@@ -10,6 +10,7 @@ struct ClientScript: Sendable, CustomTestStringConvertible {
 
   static let handshake = ClientScript(name: "handshake", environment: nil)
   static let badInput = ClientScript(name: "bad_input", environment: nil)
+  static let gnutls = ClientScript(name: "gnutls_client", environment: nil)
   static let silence = ClientScript(name: "silence", environment: nil)
   static let aiofcm = ClientScript(name: "aiofcm_client", environment: "aiofcm")
   static let sdk = ClientScript(name: "sdk_client", environment: "sdk")

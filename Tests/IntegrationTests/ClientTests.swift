@@ -12,6 +12,10 @@ import Testing
     try await TestServer.run { try await ClientScript.badInput.run(against: $0) }
   }
 
+  @Test func gnuTLSChangesKeysAndUsesEachSuite() async throws {
+    try await TestServer.run { try await ClientScript.gnutls.run(against: $0) }
+  }
+
   @Test func aPeerThatNeverReadsIsCutOffAtTheBacklogLimit() async throws {
     try await TestServer.run {
       $0.limits["write-backlog-bytes"] = 65_536
