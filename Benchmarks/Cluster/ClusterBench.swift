@@ -59,6 +59,7 @@ struct ClusterBench {
     let alone = try await node([])
     isGood = try await measure("SQLite", alone, alone, rates, []) && isGood
     _ = try await alone.terminate()
+    guard only.isEmpty || only.contains(where: { !$0.hasPrefix("SQLite") }) else { return isGood }
 
     let databases = store == nil ? try await DatabaseCluster.start() : nil
     let url = store ?? databases?.url ?? ""
