@@ -45,8 +45,8 @@ struct HandshakeSecrets {
 /// OpenSSL's call when a secret was made.
 func hearSecret(_ ssl: OpaquePointer?, _ line: UnsafePointer<CChar>?) {
   guard let ssl, let line, let data = SSL_get_ex_data(ssl, 0) else { return }
-  Unmanaged<TLSSession>.fromOpaque(data)._withUnsafeGuaranteedRef {
-    $0.secrets.hear(UnsafeRawBufferPointer(start: line, count: strlen(line)))
+  Unmanaged<OpenSSLEngine>.fromOpaque(data)._withUnsafeGuaranteedRef {
+    $0.hearSecret(UnsafeRawBufferPointer(start: line, count: strlen(line)))
   }
 }
 
@@ -61,5 +61,5 @@ func hearMessage(
     let ssl,
     let data = SSL_get_ex_data(ssl, 0)
   else { return }
-  Unmanaged<TLSSession>.fromOpaque(data)._withUnsafeGuaranteedRef { $0.keysChanged() }
+  Unmanaged<OpenSSLEngine>.fromOpaque(data)._withUnsafeGuaranteedRef { $0.keysChanged() }
 }

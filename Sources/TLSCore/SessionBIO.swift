@@ -1,17 +1,17 @@
 import COpenSSL
 
-/// OpenSSL's view of a session's bytes: reads come straight from what the session was given, writes go
-/// to the scratch output.
+/// OpenSSL's view of an engine's bytes: reads come straight from what the engine was lent, writes go to the output that it
+/// was lent.
 ///
 /// Neither keeps a buffer.
 enum SessionBIO {
   // Sendable by argument: made once, changed never.
   nonisolated(unsafe) private static let method: OpaquePointer? = makeMethod()
 
-  /// A BIO for `session`, owned by whoever takes it; nil when memory is out.
-  static func make(for session: TLSSession) -> OpaquePointer? {
+  /// A BIO for `engine`, owned by whoever takes it; nil when memory is out.
+  static func make(for engine: OpenSSLEngine) -> OpaquePointer? {
     guard let method, let bio = BIO_new(method) else { return nil }
-    BIO_set_data(bio, Unmanaged.passUnretained(session).toOpaque())
+    BIO_set_data(bio, Unmanaged.passUnretained(engine).toOpaque())
     BIO_set_init(bio, 1)
     return bio
   }
@@ -29,7 +29,7 @@ enum SessionBIO {
 private func readBytes(_ bio: OpaquePointer?, _ out: UnsafeMutablePointer<CChar>?, _ count: CInt) -> CInt {
   guard let bio, let out, let data = BIO_get_data(bio) else { return -1 }
   shim_BIO_clear_retry_flags(bio)
-  let taken = Unmanaged<TLSSession>.fromOpaque(data)._withUnsafeGuaranteedRef {
+  let taken = Unmanaged<OpenSSLEngine>.fromOpaque(data)._withUnsafeGuaranteedRef {
     $0.takeInput(UnsafeMutableRawBufferPointer(start: out, count: Int(max(0, count))))
   }
   if taken > 0 { return CInt(truncatingIfNeeded: taken) }
@@ -40,7 +40,7 @@ private func readBytes(_ bio: OpaquePointer?, _ out: UnsafeMutablePointer<CChar>
 private func writeBytes(_ bio: OpaquePointer?, _ bytes: UnsafePointer<CChar>?, _ count: CInt) -> CInt {
   guard let bio, let bytes, count > 0, let data = BIO_get_data(bio) else { return -1 }
   shim_BIO_clear_retry_flags(bio)
-  Unmanaged<TLSSession>.fromOpaque(data)._withUnsafeGuaranteedRef {
+  Unmanaged<OpenSSLEngine>.fromOpaque(data)._withUnsafeGuaranteedRef {
     $0.addOutput(UnsafeRawBufferPointer(start: bytes, count: Int(count)))
   }
   return count

@@ -262,5 +262,5 @@ private func selectProtocol(
 /// A server gave a ticket; returning 1 takes the reference over.
 private func keepSession(_ ssl: OpaquePointer?, _ session: OpaquePointer?) -> CInt {
   guard let ssl, let session, let data = SSL_get_ex_data(ssl, 0) else { return 0 }
-  return Unmanaged<TLSSession>.fromOpaque(data)._withUnsafeGuaranteedRef { $0.keep(session) } ? 1 : 0
+  return Unmanaged<OpenSSLEngine>.fromOpaque(data)._withUnsafeGuaranteedRef { $0.keep(session) } ? 1 : 0
 }
