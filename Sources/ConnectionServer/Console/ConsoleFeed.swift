@@ -1,4 +1,3 @@
-import Bytes
 import Connections
 import EventLoops
 import JSONCore
@@ -20,10 +19,7 @@ final class ConsoleFeed: ChannelDelegate {
   private unowned let worker: LoopWorker
   private let context: ServerContext
   private let channel: Channel
-  private let machine: WebSocketConnection
-  private var scratch: [UInt8] = []
-  private var output = ByteWriter()
-  private var timer: LoopTimer?
+  private let socket: MessageSocket
   private var keyTimer: LoopTimer?
   private var isEnded = false
   private(set) var isWatching = false
@@ -39,39 +35,21 @@ final class ConsoleFeed: ChannelDelegate {
     self.channel = channel
     var limits = WebSocketLimits()
     limits.messageBytesMax = 16_384
-    machine = WebSocketConnection(
-      .server, limits: limits, now: worker.loop.now, random: { .random(in: .min ... .max) })
+    socket = MessageSocket(channel, limits: limits, on: worker.loop)
     worker.console.add(self)
     // What the system holds for a page that does not read is bounded too.
     channel.setSendBuffer(bytes: 65_536)
     channel.delegate = self
+    socket.onMessage = { [unowned self] in read(Array($1)) }
+    socket.onEnd = { [unowned self] in finish() }
     keyTimer = worker.loop.after(Self.keyWithin) { [weak self] in self?.close(.policyViolation) }
-    armTimer()
   }
 
   // MARK: From the page
 
-  func received(_ bytes: UnsafeRawBufferPointer) {
-    var offset = 0
-    while let event = machine.next(bytes, &offset, scratch: &scratch, output: &output, now: worker.loop.now) {
-      perform(event)
-    }
-    flush()
-    armTimer()
-  }
+  func received(_ bytes: UnsafeRawBufferPointer) { socket.receive(bytes) }
 
   func ended(_ reason: ChannelEnd) { finish() }
-
-  private func perform(_ event: WebSocketEvent) {
-    switch event {
-    case .message(_, let range): read(Array(scratch[range]))
-    case .alive: break
-    case .ended:
-      flush()
-      channel.close()
-      finish()
-    }
-  }
 
   private func read(_ message: [UInt8]) {
     guard !isEnded, let body = try? JSONValue(parsing: message) else { return close(.invalidData) }
@@ -131,44 +109,22 @@ final class ConsoleFeed: ChannelDelegate {
 
   func send(_ text: [UInt8]) {
     guard !isEnded else { return }
-    text.withUnsafeBytes { machine.send(.text, $0, output: &output) }
-    flush()
+    text.withUnsafeBytes { socket.send(.text, $0) }
   }
 
   func close(_ code: CloseCode) {
     guard !isEnded else { return }
-    machine.close(code, output: &output, now: worker.loop.now)
-    flush()
+    socket.close(code)
     channel.close()
     finish()
-  }
-
-  private func flush() {
-    guard !output.isEmpty else { return }
-    output.bytes.withUnsafeBytes { channel.send($0) }
-    output.removeAll()
-  }
-
-  /// Pings, and their deadline.
-  private func armTimer() {
-    guard !isEnded, let due = machine.nextDeadline else { return }
-    if let timer, timer.isActive, timer.deadline <= due { return }
-    timer?.cancel()
-    timer = worker.loop.after(max(.zero, due - worker.loop.now)) { [weak self] in self?.timedOut() }
-  }
-
-  private func timedOut() {
-    let event = machine.deadlineReached(now: worker.loop.now, output: &output)
-    flush()
-    if let event { perform(event) } else { armTimer() }
   }
 
   private func finish() {
     guard !isEnded else { return }
     isEnded = true
-    timer?.cancel()
+    socket.stop()
     keyTimer?.cancel()
-    (timer, keyTimer) = (nil, nil)
+    keyTimer = nil
     worker.console.remove(self, wasWatching: isWatching)
     isWatching = false
   }
