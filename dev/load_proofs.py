@@ -27,6 +27,8 @@ ARTIFACTS = ROOT / "artifacts"
 # A loop that is busy for longer keeps its other connections waiting.
 STALL_MAX_MS = 100
 BACK_WITHIN_S = 30
+# Open files and timers that come and go with the store and the administration's own connections.
+HELD_SPARE = 5
 # What a remembered id takes, with the room that its table keeps free.
 ID_BYTES = 64
 
@@ -118,6 +120,22 @@ class Server:
             except OSError:
                 pass
             self.samples.append(sample)
+            time.sleep(1)
+
+    def held(self):
+        """Open files, and timers of all loops."""
+        text = self._metrics()
+        files = re.search(r"^weir_process_open_files (\S+)$", text, re.M)
+        timers = re.findall(r"^weir_loop_timers\{.*?\} (\S+)$", text, re.M)
+        return int(float(files.group(1))), int(sum(map(float, timers)))
+
+    def held_again(self, before):
+        """What is held once all clients have gone: waits until that is no more than `before`, half a minute at most."""
+        until = time.monotonic() + 30
+        while True:
+            now = self.held()
+            if all(a <= b for a, b in zip(now, before)) or time.monotonic() > until:
+                return now
             time.sleep(1)
 
     def stall_ms(self, since=0.0):
@@ -223,6 +241,9 @@ def soak(minutes):
         full = load(server, {"name": "full speed", "duration": "5s", "devices": devices,
                              "senders": {"count": 10}, "arrivals": "closed"}, "soak-full", 300)
         half = int(full["acked_per_second"] / 2)
+        # Timers of what the clients have left behind are still due for some seconds.
+        time.sleep(min(10, minutes * 10))
+        held = server.held()
         print(f"it bears {full['acked_per_second']:.0f} messages/s; {seconds} s at {half}/s with churn")
         begin = time.monotonic()
         scenario = {
@@ -239,6 +260,7 @@ def soak(minutes):
         end = begin + seconds
         samples = [s for s in server.samples if begin <= s["at"] <= end and s["resident_kib"]]
         stall = server.stall_ms(begin)
+        held_after = server.held_again(tuple(count + HELD_SPARE for count in held))
         server.stop()
 
     def mean(first, last):
@@ -251,7 +273,11 @@ def soak(minutes):
           f"longest time in which a loop was busy {stall:.0f} ms")
     print(f"{summary['ledger']['acked']} acked, {summary['ledger']['lost']} lost, "
           f"{summary['ledger']['doubled']} doubled; ack p99 {summary['ack_ms']['p99']} ms")
+    print(f"with no client connected: {held[0]} open files before and {held_after[0]} after, "
+          f"{held[1]} timers before and {held_after[1]} after")
     faults = list(summary["faults"])
+    if any(after > before + HELD_SPARE for before, after in zip(held, held_after)):
+        faults.append("open files or timers are left behind")
     # Ids of the last ten minutes are remembered, a million at most: until then memory grows with them.
     ids = min(half * seconds / 3, max(0, 1_000_000 - half * seconds / 3)) * ID_BYTES / 2**20
     print(f"of the difference, up to {ids:.1f} MiB are the memory of ids that were seen")

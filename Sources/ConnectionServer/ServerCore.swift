@@ -56,6 +56,7 @@ package final class ServerCore: Sendable {
     context.metrics.reading(.loopRoundSeconds, name, from: statistics.roundNs)
     context.metrics.reading(.loopLongestRoundSeconds, name) { Double(statistics.longestRoundNs) / 1e9 }
     context.metrics.reading(.loopStalls, name) { Double(statistics.stalls) }
+    context.metrics.reading(.loopTimers, name) { Double(statistics.timers) }
   }
 
   /// Takes up what an earlier run left: upstream messages and fan-outs.

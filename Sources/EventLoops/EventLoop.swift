@@ -325,7 +325,7 @@ package final class EventLoop: @unchecked Sendable {
   private func finishTiming() {
     if let moment {
       let end = time.moment
-      statistics.roundTook(ns: end.ns &- moment.ns)
+      statistics.roundTook(ns: end.ns &- moment.ns, timers: timers.activeCount)
       lately.worked(from: moment, to: end)
     }
     moment = nil

@@ -9,6 +9,7 @@ package final class LoopStatistics: Sendable {
   private let wakeUpCount = Atomic<UInt64>(0)
   private let longest = Atomic<Int64>(0)
   private let stallCount = Atomic<UInt64>(0)
+  private let timerCount = Atomic<Int>(0)
 
   /// A round that takes longer is a stall: whoever waits for the loop notices.
   package static let stallNs: Int64 = 100_000_000
@@ -30,6 +31,9 @@ package final class LoopStatistics: Sendable {
   /// Rounds that took longer than ``stallNs``.
   package var stalls: UInt64 { stallCount.load(ordering: .relaxed) }
 
+  /// Timers that waited when the last round ended.
+  package var timers: Int { timerCount.load(ordering: .relaxed) }
+
   func countRound() {
     roundCount.store(roundCount.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
   }
@@ -38,8 +42,9 @@ package final class LoopStatistics: Sendable {
     wakeUpCount.store(wakeUpCount.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
   }
 
-  func roundTook(ns: Int64) {
+  func roundTook(ns: Int64, timers: Int) {
     roundNs.record(UInt64(clamping: ns))
+    timerCount.store(timers, ordering: .relaxed)
     if ns > longest.load(ordering: .relaxed) { longest.store(ns, ordering: .relaxed) }
     if ns > Self.stallNs { stallCount.store(stallCount.load(ordering: .relaxed) &+ 1, ordering: .relaxed) }
   }

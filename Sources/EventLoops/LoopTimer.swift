@@ -7,6 +7,8 @@ package final class LoopTimer {
   /// When it is due.
   package let deadline: Moment
   var body: (() -> Void)?
+  /// In the heap; not once it is due.
+  fileprivate var isWaiting = true
   private unowned let heap: TimerHeap
 
   init(deadline: Moment, heap: TimerHeap, body: @escaping () -> Void) {
@@ -31,7 +33,7 @@ package final class LoopTimer {
   package func cancel() {
     guard body != nil else { return }
     body = nil
-    heap.noteCancelled()
+    if isWaiting { heap.noteCancelled() }
   }
 }
 
@@ -58,6 +60,9 @@ package final class TimerHeap {
   package init() {}
 
   package var count: Int { entries.count }
+
+  /// Those of them that will still fire.
+  package var activeCount: Int { entries.count - cancelled }
 
   /// The earliest deadline; a cancelled timer may make it too early, never too late.
   package var earliest: Moment? { entries.first.map { Moment(ns: $0.deadline) } }
@@ -88,6 +93,7 @@ package final class TimerHeap {
       entries.swapAt(0, entries.count - 1)
       entries.removeLast()
       siftDown(0)
+      first.timer.isWaiting = false
       if first.timer.isActive { due.append(first.timer) } else { cancelled -= 1 }
     }
   }

@@ -99,12 +99,14 @@ struct AdminAPI: Sendable {
     }
     residentBytes.set(ProcessFigures.residentBytes)
     processorTime.set(ProcessFigures.processorNs)
+    openFiles.set(ProcessFigures.openFiles)
   }
 
   let storedMessages: Gauge
   let registrations: Gauge
   let residentBytes: Gauge
   let processorTime: Gauge
+  let openFiles: Gauge
 
   init(context: ServerContext, drain: @escaping @Sendable () -> Void) {
     self.context = context
@@ -113,6 +115,7 @@ struct AdminAPI: Sendable {
     registrations = context.metrics.gauge(.registrations)
     residentBytes = context.metrics.gauge(.residentBytes)
     processorTime = context.metrics.gauge(.processorTime)
+    openFiles = context.metrics.gauge(.openFiles)
     context.metrics.gauge(.startTime).set(context.time.wall.ms / 1000)
   }
 

@@ -10,6 +10,16 @@ enum ProcessFigures {
     return pages * Int64(sysconf(Int32(_SC_PAGESIZE)))
   }
 
+  /// Descriptors of files and sockets; 0 when `/proc` cannot be read.
+  static var openFiles: Int64 {
+    guard let folder = opendir("/proc/self/fd") else { return 0 }
+    defer { closedir(folder) }
+    var count: Int64 = 0
+    while readdir(folder) != nil { count += 1 }
+    // Neither the two names of folders nor the folder that is being read.
+    return max(0, count - 3)
+  }
+
   /// Processor time of all threads, in nanoseconds.
   static var processorNs: Int64 {
     var spec = timespec()

@@ -38,6 +38,7 @@ package enum MetricName: String, Sendable, CaseIterable {
   case loopRoundSeconds = "loop_round_seconds"
   case loopLongestRoundSeconds = "loop_longest_round_seconds"
   case loopStalls = "loop_stalls_total"
+  case loopTimers = "loop_timers"
   case mailboxDepth = "loop_mailbox_depth"
 
   // Store
@@ -53,6 +54,7 @@ package enum MetricName: String, Sendable, CaseIterable {
   case logLinesLost = "log_lines_lost_total"
   case residentBytes = "process_resident_memory_bytes"
   case processorTime = "process_cpu_seconds"
+  case openFiles = "process_open_files"
   case startTime = "process_start_time_seconds"
   case buildInfo = "build_info"
 
@@ -78,8 +80,8 @@ package enum MetricName: String, Sendable, CaseIterable {
       .storeFaults, .loopStalls, .logLinesLost:
       .counter
     case .pendingMessages, .connections, .streams, .draining, .mailboxDepth, .storeQueueDepth,
-      .storedMessages, .registrations, .residentBytes, .loopLongestRoundSeconds, .startTime, .buildInfo,
-      .processorTime:
+      .storedMessages, .registrations, .residentBytes, .loopLongestRoundSeconds, .loopTimers, .startTime,
+      .buildInfo, .processorTime, .openFiles:
       .gauge
     case .acceptSeconds, .deliverySeconds, .handshakeSeconds, .httpSeconds, .loopRoundSeconds,
       .storeBatchRows, .storeCommitSeconds:
@@ -112,7 +114,7 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .stanzasReceived, .stanzasSent: ["kind"]
     case .httpRequests: ["route", "status"]
     case .httpSeconds: ["route"]
-    case .loopRoundSeconds, .loopLongestRoundSeconds, .loopStalls, .mailboxDepth: ["loop"]
+    case .loopRoundSeconds, .loopLongestRoundSeconds, .loopStalls, .loopTimers, .mailboxDepth: ["loop"]
     case .storeQueueDepth: ["shard"]
     case .storeFaults: ["fault"]
     case .buildInfo: ["version"]
@@ -120,7 +122,7 @@ package enum MetricName: String, Sendable, CaseIterable {
       .draining,
       .storeBatchRows,
       .storeCommitSeconds, .storeWritesElided, .storedMessages, .registrations, .logLinesLost,
-      .residentBytes, .processorTime, .startTime:
+      .residentBytes, .processorTime, .openFiles, .startTime:
       []
     }
   }
@@ -155,6 +157,7 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .loopRoundSeconds: "Busy time of one round of an event loop."
     case .loopLongestRoundSeconds: "Longest round of an event loop since the start."
     case .loopStalls: "Rounds of an event loop that took over 100 ms."
+    case .loopTimers: "Timers of an event loop that wait."
     case .mailboxDepth: "Commands waiting in a loop's mailbox."
     case .storeQueueDepth: "Writes waiting for the store."
     case .storeBatchRows: "Rows in one store transaction."
@@ -166,6 +169,7 @@ package enum MetricName: String, Sendable, CaseIterable {
     case .logLinesLost: "Log lines that the output did not take."
     case .residentBytes: "Resident memory."
     case .processorTime: "Processor time used, of the user and the system."
+    case .openFiles: "Open files, sockets among them."
     case .startTime: "Start of the process, in seconds since 1970-01-01 UTC."
     case .buildInfo: "Always 1; the label tells the version."
     }

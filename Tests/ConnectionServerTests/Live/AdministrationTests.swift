@@ -208,4 +208,26 @@ import Testing
       #expect(statuses.first == 200 && statuses.contains(429))
     }
   }
+
+  // MARK: Metrics
+
+  @Test func openFilesAndTimersAreTold() async throws {
+    try await TestServer.run { address in
+      func held() async throws -> (files: Int, timers: Int) {
+        let lines = try await address.administer("GET", "/metrics").body.split(separator: "\n")
+        func sum(_ name: String) -> Int {
+          let values = lines.filter { $0.hasPrefix(name) }.map { $0.split(separator: " ").last ?? "" }
+          return Int(values.reduce(0) { $0 + (Double($1) ?? 0) })
+        }
+        return (sum("weir_process_open_files "), sum("weir_loop_timers{"))
+      }
+      let before = try await held()
+      // The database, the listeners and the loops themselves.
+      #expect(before.files > 10 && before.timers > 0)
+      var streams: [TestStream] = []
+      for _ in 0..<10 { streams.append(try await address.connect(try await address.registerDevice())) }
+      let after = try await held()
+      #expect(after.files >= before.files + streams.count)
+    }
+  }
 }
