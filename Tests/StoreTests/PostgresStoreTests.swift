@@ -147,8 +147,8 @@ import Testing
     let schema = try await PostgresServer.shared().schema()
     await (try store(schema.url)).close()
     try await schema.sql("UPDATE weir_schema SET version = 99")
-    #expect(throws: StoreFault.schemaTooNew(found: 99, known: 2)) { try self.store(schema.url) }
-    try await schema.sql("UPDATE weir_schema SET version = 2")
+    #expect(throws: StoreFault.schemaTooNew(found: 99, known: 3)) { try self.store(schema.url) }
+    try await schema.sql("UPDATE weir_schema SET version = 3")
   }
 
   @Test func aDatabaseOfTheFirstVersionIsBroughtForward() async throws {
@@ -156,13 +156,16 @@ import Testing
     await (try store(schema.url)).close()
     // What the first version had in its place.
     try await schema.sql(
-      "UPDATE weir_schema SET version = 1; DROP FUNCTION weir_enqueue; ALTER TABLE message RESET (autovacuum_vacuum_insert_threshold)"
+      """
+      UPDATE weir_schema SET version = 1; DROP FUNCTION weir_enqueue; DROP INDEX registration_place;
+      ALTER TABLE message RESET (autovacuum_vacuum_insert_threshold)
+      """
     )
     let store = try store(schema.url)
     var stage = stage(store)
     let device = try await stage.device()
     #expect(try await stage.write([stage.message(for: device)]).enqueue == [.stored])
-    #expect(try await schema.sql("SELECT version FROM weir_schema") == "2")
+    #expect(try await schema.sql("SELECT version FROM weir_schema") == "3")
     await store.close()
   }
 

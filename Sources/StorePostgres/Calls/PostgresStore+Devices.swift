@@ -271,8 +271,9 @@ extension PostgresStore {
     var parameters = Parameters()
     parameters.text(after ?? "")
     parameters.int(pageMax(max))
-    parameters.int(sender?.value)
-    query(scans, .registrationPage, parameters, done) { rows throws(PostgresFailure) in
+    if let sender { parameters.int(sender.value) }
+    let page: SQL = sender == nil ? .registrationPage : .senderRegistrationPage
+    query(scans, page, parameters, done) { rows throws(PostgresFailure) in
       try rows.registrations()
     }
   }

@@ -68,7 +68,7 @@ extension PostgresStore {
       var parameters = Parameters()
       parameters.ints(batch.overflowTold) { $0.device.value }
       parameters.ints(batch.overflowTold) { Int64($0.count) }
-      try session.send(.tookOverflow, parameters)
+      try session.send(.overflowTold, parameters)
     }
     if let latest = batch.journal.lazy.map(\.at).max() {
       var parameters = Parameters()

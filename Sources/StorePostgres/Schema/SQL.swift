@@ -1,13 +1,14 @@
 /// The prepared statements, by the name that a session gives them.
 enum SQL: String, CaseIterable, Sendable {
   // Messages in motion
-  case enqueue, settle, countEnds, append, settleUpstream, tookOverflow, insertJournal
+  case enqueue, settle, countEnds, append, settleUpstream, overflowTold, insertJournal
   case backlog, backlogs, overflowed, overflows, lease, sendersWithUpstream, sweep, journal, pruneJournal
   case find, owners
   // Devices
   case deviceByID, insertDevice, seeDevice, insertRegistration, makeAlias, moveAliases
   case lookUp, registrationForUpdate, deviceRegistrations, unregister, takeOfApp
-  case claim, epochs, release, registrationPage, dropAway, touch, idleDevices, idleTokens
+  case claim, epochs, release, dropAway, touch, idleDevices, idleTokens
+  case registrationPage, senderRegistrationPage
   // Topics
   case activeForUpdate, active, topicID, insertTopic, join, leave, topicCount
   case moveSubscriptions, leaveTopics, topicsOf, topicPage, subscriberPage
@@ -50,7 +51,7 @@ let registrationColumns = """
 extension SQL {
   /// What each lane prepares.
   static let ofWrites: [SQL] = [
-    .enqueue, .settle, .countEnds, .append, .settleUpstream, .tookOverflow, .insertJournal, .pruneJournal,
+    .enqueue, .settle, .countEnds, .append, .settleUpstream, .overflowTold, .insertJournal, .pruneJournal,
     .owners,
   ]
   static let ofClaims: [SQL] = [
@@ -71,10 +72,9 @@ extension SQL {
     .userRegistrations, .badge,
   ]
   static let ofScans: [SQL] = [
-    .sendersWithUpstream, .sweep, .journal, .find, .registrationPage, .active, .topicsOf, .topicPage,
-    .subscriberPage, .openFanouts, .fanoutByKey, .groupByKey, .groupByName, .groupPage, .groupMembers,
-    .userPage,
-    .counts, .nodes,
+    .sendersWithUpstream, .sweep, .journal, .find, .registrationPage, .senderRegistrationPage, .active,
+    .topicsOf, .topicPage, .subscriberPage, .openFanouts, .fanoutByKey, .groupByKey, .groupByName,
+    .groupPage, .groupMembers, .userPage, .counts, .nodes,
   ]
   static let ofFans: [SQL] = [
     .openFanout, .moveFanout, .topicID, .receiversOfTopic, .receiversOfSender, .receiversByNumber,
@@ -112,7 +112,7 @@ extension SQL {
       DELETE FROM upstream u USING unnest($1::int8[], $2::int8[]) AS s(sender, number)
       WHERE u.sender = s.sender AND u.number = s.number
       """
-    case .tookOverflow:
+    case .overflowTold:
       // Locked in one order everywhere, so that two nodes do not wait for each other.
       """
       WITH told AS (
@@ -266,7 +266,12 @@ extension SQL {
     case .registrationPage:
       """
       SELECT \(registrationColumns) FROM registration r JOIN device d ON d.number = r.device
-      WHERE r.token > $1 AND ($3::int8 IS NULL OR r.sender = $3) ORDER BY r.token LIMIT $2
+      WHERE r.token > $1 ORDER BY r.token LIMIT $2
+      """
+    case .senderRegistrationPage:
+      """
+      SELECT \(registrationColumns) FROM registration r JOIN device d ON d.number = r.device
+      WHERE r.token > $1 AND r.sender = $3 ORDER BY r.token LIMIT $2
       """
     default: textOfTopics
     }
