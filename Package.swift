@@ -175,7 +175,7 @@ let package = Package(
       "stream-bench",
       [
         "LoadGenerator", "Connections", "DeviceRuntime", "EventLoops", "HTTPCore", "JSONCore", "PushModel",
-        "StoreSQLite", "Stores", "TLSCore", "Telemetry", "Bytes", "Seams", "CLinux",
+        "StoreSQLite", "Stores", "TLSCore", "Telemetry", "TestKit", "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Stream"),
     program(
       "store-bench",
@@ -199,7 +199,7 @@ let package = Package(
     program(
       "peer-bench",
       [
-        "LoadGenerator", "Connections", "DeviceRuntime", "EventLoops", "JSONCore", "TLSCore", "Telemetry",
+        "TestKit", "LoadGenerator", "Connections", "DeviceRuntime", "EventLoops", "TLSCore", "Telemetry",
         "Bytes", "Seams", "CLinux",
       ], path: "Benchmarks/Peers"),
     .executableTarget(

@@ -123,8 +123,8 @@ struct ClusterBench {
     let load = LoadRun(scenario, setup)
     func used() -> (weir: Double, databases: Double) {
       (
-        nodes.reduce(0) { $0 + Processor.microseconds(of: $1.processID) },
-        databases.reduce(0) { $0 + Processor.microsecondsWithChildren(of: $1) }
+        nodes.reduce(0) { $0 + ProcessUse.microseconds(of: $1.processID) },
+        databases.reduce(0) { $0 + ProcessUse.microsecondsWithChildren(of: $1) }
       )
     }
     let before = used()
@@ -178,28 +178,5 @@ struct ClusterBench {
 
   private func pad(_ text: String, _ width: Int) -> String {
     String(repeating: " ", count: max(0, width - text.count)) + text
-  }
-}
-
-/// Processor time as `/proc` tells it, in microseconds.
-enum Processor {
-  static func microseconds(of process: Int32) -> Double { ticks(of: process, 11..<13) }
-
-  /// With its living children, and those that it waited for.
-  static func microsecondsWithChildren(of process: Int32) -> Double {
-    let list =
-      (try? String(contentsOfFile: "/proc/\(process)/task/\(process)/children", encoding: .utf8)) ?? ""
-    let children = list.split(separator: " ").compactMap { Int32($0) }
-    return ticks(of: process, 11..<15) + children.reduce(0) { $0 + ticks(of: $1, 11..<13) }
-  }
-
-  private static func ticks(of process: Int32, _ fields: Range<Int>) -> Double {
-    guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8),
-      let end = text.lastIndex(of: ")")
-    else { return 0 }
-    let found = text[text.index(after: end)...].split(separator: " ")
-    guard found.count > fields.upperBound else { return 0 }
-    return found[fields].reduce(0) { $0 + (Double($1) ?? 0) } * 1_000_000
-      / Double(sysconf(Int32(_SC_CLK_TCK)))
   }
 }

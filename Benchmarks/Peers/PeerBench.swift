@@ -157,7 +157,7 @@ struct PeerBench {
     }
     server.process.kill9()
     try await load.closeSenders()
-    try server.start()
+    try await server.start()
     // What was lost with the process would come at once; what is kept comes at the server's pace.
     try await load.connectDevices()
     var (seen, quiet) = (-1, 0)

@@ -1,13 +1,15 @@
 import Foundation
 import Glibc
+import TestKit
 
-/// A server as a process of its own in a folder of its own, so that it can be measured, killed and started again.
+/// A server as a process of its own in a folder of its own, so that it can be measured, killed and started again; it ends
+/// with this program.
 final class PeerProcess {
   let directory: String
   private let executable: String
   private let arguments: [String]
   private let environment: [String: String]
-  private var process = Process()
+  private var child: ChildProcess?
 
   init(_ executable: String, _ arguments: [String], environment: [String: String] = [:], in directory: String)
   {
@@ -17,56 +19,29 @@ final class PeerProcess {
     self.directory = directory
   }
 
-  /// - Returns: What it prints, for those that tell something.
+  /// - Returns: The program, for those that tell something.
   @discardableResult
-  func start() throws -> Pipe {
-    process = Process()
-    process.executableURL = URL(fileURLWithPath: executable)
-    process.arguments = arguments
-    process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-    process.currentDirectoryURL = URL(fileURLWithPath: directory)
-    process.standardInput = FileHandle.nullDevice
-    let output = Pipe()
-    process.standardOutput = output
-    let log = directory + "/output"
-    _ = FileManager.default.createFile(atPath: log, contents: nil)
-    process.standardError = FileHandle(forWritingAtPath: log)
-    try process.run()
-    return output
+  func start() throws -> ChildProcess {
+    let started = try ChildProcess(
+      executable, arguments, environment: environment, in: directory, errors: directory + "/output")
+    child = started
+    return started
   }
 
   func kill9() {
-    kill(process.processIdentifier, SIGKILL)
-    process.waitUntilExit()
+    child?.signal(SIGKILL)
+    _ = child?.blockUntilEnd(within: .seconds(15))
   }
 
-  func stop() {
-    guard process.isRunning else { return }
-    process.terminate()
-    let deadline = ContinuousClock.now + .seconds(15)
-    while process.isRunning, ContinuousClock.now < deadline { usleep(10_000) }
-    if process.isRunning { kill9() }
-  }
+  func stop() { child?.end(within: .seconds(15)) }
 
-  var isRunning: Bool { process.isRunning }
+  var isRunning: Bool { child?.isRunning ?? false }
 
   /// Processor time used so far, of all threads, in microseconds.
-  var cpuMicroseconds: Double {
-    guard let text = try? String(contentsOfFile: "/proc/\(process.processIdentifier)/stat", encoding: .utf8),
-      let end = text.lastIndex(of: ")")
-    else { return 0 }
-    let fields = text[text.index(after: end)...].split(separator: " ")
-    let ticks = (Double(fields[11]) ?? 0) + (Double(fields[12]) ?? 0)
-    return ticks * 1_000_000 / Double(sysconf(Int32(_SC_CLK_TCK)))
-  }
+  var cpuMicroseconds: Double { child.map { ProcessUse.microseconds(of: $0.processID) } ?? 0 }
 
   /// Resident memory in KiB.
-  var residentKiB: Double {
-    let text =
-      (try? String(contentsOfFile: "/proc/\(process.processIdentifier)/status", encoding: .utf8)) ?? ""
-    let line = text.split(separator: "\n").first { $0.hasPrefix("VmRSS:") } ?? ""
-    return line.split(separator: " ").compactMap { Double($0) }.first ?? 0
-  }
+  var residentKiB: Double { child.map { Double(ProcessUse.residentKiB(of: $0.processID)) } ?? 0 }
 
   /// Waits until the port takes connections.
   func wait(forPort port: UInt16) throws {

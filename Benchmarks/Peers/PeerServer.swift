@@ -1,9 +1,9 @@
 import DeviceRuntime
 import EventLoops
 import Foundation
-import JSONCore
 import LoadGenerator
 import TLSCore
+import TestKit
 
 /// The servers that are compared, each with the settings that serve it best at this task, and for scale a program that does
 /// nothing but the task.
@@ -96,16 +96,17 @@ final class PeerServer {
         ["\(port)", files.certificate, files.key] + log, in: directory)
       make = { SwitchWire($0, $1, on: $3) }
     }
-    try start()
+    try await start()
     if kind == .weir { try await register() }
   }
 
   private var isPrepared: String { process.directory + "/prepared" }
 
-  func start() throws {
-    let output = try process.start()
+  func start() async throws {
+    let child = try process.start()
     if kind == .weir {
-      try readReadyLine(output)
+      let address = try await child.readyServer(within: .seconds(120))
+      (https, senderID) = (address.https, address.senderID)
     } else {
       try process.wait(forPort: port)
       guard kind == .ejabberd || kind == .ejabberdMQTT else { return }
@@ -130,21 +131,6 @@ final class PeerServer {
 
   private var https = 0
   private var senderID = ""
-
-  private func readReadyLine(_ output: Pipe) throws {
-    var text = ""
-    while !text.contains("\n") {
-      let piece = output.fileHandleForReading.availableData
-      guard !piece.isEmpty else { throw PeerFault("weir serve ended before it was ready") }
-      text += String(decoding: piece, as: UTF8.self)
-    }
-    guard let start = text.firstIndex(of: "{"),
-      let value = try? JSONValue(parsing: String(text[start...].prefix { $0 != "\n" })),
-      let https = value["https"]?.int, let sender = value["sender_id"]?.string
-    else { throw PeerFault("the ready line cannot be read: \(text)") }
-    self.https = Int(https)
-    senderID = sender
-  }
 
   private func key(_ name: String) throws -> String {
     try String(contentsOfFile: process.directory + "/data/credentials/" + name, encoding: .utf8)

@@ -33,12 +33,12 @@ struct FanoutBench {
   }
 
   func run() async throws {
-    let server = try ServerUnderTest(loops: loops, weir: weir)
+    let server = try await ServerUnderTest(loops: loops, weir: weir)
     defer { server.stop() }
     server.end()
     let devices = try await crowd(server)
     let before = try await storedBytes(server)
-    try server.start()
+    try await server.start()
     let generator = try Generator(caFile: server.credentials + "/ca.pem")
     let key = try server.key("server-key")
     try await generator.connectDevices(devices, port: server.xmpp)

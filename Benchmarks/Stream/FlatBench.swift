@@ -56,11 +56,11 @@ struct FlatBench {
   // MARK: Connected devices
 
   private func devices() async throws -> Bool {
-    let server = try ServerUnderTest(loops: loops, weir: weir)
+    let server = try await ServerUnderTest(loops: loops, weir: weir)
     defer { server.stop() }
     server.end()
     let credentials = try await Crowd(server).connecting(devicesMax)
-    try server.start()
+    try await server.start()
     let generator = try Generator(caFile: server.credentials + "/ca.pem")
     var figures: [Figure] = []
     var connected = 0
@@ -85,7 +85,7 @@ struct FlatBench {
 
   private func stored() async throws -> Bool {
     var figures: [Figure] = []
-    let fresh = try ServerUnderTest(loops: loops, weir: weir)
+    let fresh = try await ServerUnderTest(loops: loops, weir: weir)
     defer { fresh.stop() }
     let crowd = Crowd(fresh)
     if keep == nil {
@@ -97,7 +97,7 @@ struct FlatBench {
     } else {
       fresh.end()
       figures.append(try await row(fresh, crowd, stored: 0, first: nil))
-      let kept = try keptServer()
+      let kept = try await keptServer()
       kept.end()
       let filled = Crowd(kept)
       try await filled.fill(to: storedMax, each: Self.storedEach)
@@ -111,7 +111,7 @@ struct FlatBench {
     _ server: ServerUnderTest, _ crowd: Crowd, stored: Int, first: Figure?
   ) async throws -> Figure {
     let credentials = try await crowd.connecting(Self.devicesMin)
-    try server.start()
+    try await server.start()
     let generator = try Generator(caFile: server.credentials + "/ca.pem")
     try await generator.connectDevices(credentials, port: server.xmpp)
     let figure = try await measure(
@@ -121,7 +121,7 @@ struct FlatBench {
   }
 
   private func fillAlone() async throws -> Bool {
-    let server = try keptServer()
+    let server = try await keptServer()
     server.end()
     let begun = ContinuousClock.now
     try await Crowd(server).fill(to: storedMax, each: Self.storedEach)
@@ -129,9 +129,9 @@ struct FlatBench {
     return true
   }
 
-  private func keptServer() throws -> ServerUnderTest {
+  private func keptServer() async throws -> ServerUnderTest {
     guard let keep else { throw BenchFault("--only fill needs --keep DIR") }
-    return try ServerUnderTest(loops: loops, weir: weir, directory: keep)
+    return try await ServerUnderTest(loops: loops, weir: weir, directory: keep)
   }
 
   // MARK: Measuring

@@ -4,6 +4,7 @@ import Foundation
 import Glibc
 import Synchronization
 import Telemetry
+import TestKit
 
 /// The ways to send, side by side in one run: HTTP one at a time, HTTP/1.1 on 100 connections, HTTP/2 with 100
 /// streams, and one stream with windows of 1, 100 and 1,000; nginx with a fixed answer to the same POST stands beside
@@ -55,7 +56,7 @@ struct HTTPCompared {
       print("h2load is not here (package nghttp2-client): the ways to send are not compared.")
       return
     }
-    let server = try ServerUnderTest(
+    let server = try await ServerUnderTest(
       loops: loops, weir: weir, more: ["--test-mode", "--limit", "pending-per-stream=1000"])
     defer { server.stop() }
     let generator = try Generator(caFile: server.credentials + "/ca.pem")
@@ -169,20 +170,17 @@ struct HTTPCompared {
       }
       """
     try Data(configuration.utf8).write(to: URL(fileURLWithPath: directory + "/nginx.conf"))
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: program)
-    process.arguments = ["-c", directory + "/nginx.conf", "-p", directory]
-    process.standardError = FileHandle.nullDevice
-    try process.run()
+    let nginx = try ChildProcess(
+      program, ["-c", directory + "/nginx.conf", "-p", directory], errors: "/dev/null")
     defer {
       // It has nothing to lose, and in this mode it does not always heed a milder signal.
-      kill(process.processIdentifier, SIGKILL)
-      process.waitUntilExit()
+      nginx.signal(SIGKILL)
+      _ = nginx.blockUntilEnd(within: .seconds(15))
     }
     for _ in 0..<100 where !FileManager.default.fileExists(atPath: directory + "/pid") { usleep(20_000) }
     for way in ways {
       let row = try load(way, port: port, path, body, in: server.directory) {
-        ServerUnderTest.cpuMicroseconds(of: process.processIdentifier)
+        ProcessUse.microseconds(of: nginx.processID)
       }
       show("nginx, fixed answer: " + way.name.replacingOccurrences(of: ", one at a time", with: " × 1"), row)
     }

@@ -20,7 +20,7 @@ struct LoginBench {
   private static let underWayMax = 100
 
   func run() async throws {
-    let server = try ServerUnderTest(loops: loops, weir: weir)
+    let server = try await ServerUnderTest(loops: loops, weir: weir)
     defer { server.stop() }
     _ = FileLimit.raise()
     let credentials = try await StreamBench.register(devices, at: server)

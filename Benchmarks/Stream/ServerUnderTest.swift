@@ -1,24 +1,27 @@
 import Foundation
 import Glibc
-import JSONCore
+import TestKit
 
-/// `weir serve` as a process of its own, on a fresh data directory and free ports.
+/// `weir serve` as a process of its own, on a fresh data directory and free ports; it ends with this program, however that
+/// ends.
 final class ServerUnderTest {
-  private(set) var process = Process()
   let directory: String
   private let loops: Int
   private let weir: String
   private let more: [String]
-  private(set) var xmpp: UInt16 = 0
-  private(set) var https = 0
-  private(set) var admin: UInt16 = 0
-  private(set) var senderID = ""
+  private var child: ChildProcess
+  private var address: ServerAddress
+
+  var xmpp: UInt16 { UInt16(clamping: address.xmpp) }
+  var https: Int { address.https }
+  var admin: UInt16 { UInt16(clamping: address.admin) }
+  var senderID: String { address.senderID }
   var credentials: String { directory + "/credentials" }
 
   /// - Parameters:
   ///   - more: Further flags of `weir serve`.
   ///   - directory: Its data; nil for a fresh one.
-  init(loops: Int, weir: String, more: [String] = [], directory: String? = nil) throws {
+  init(loops: Int, weir: String, more: [String] = [], directory: String? = nil) async throws {
     self.loops = loops
     self.weir = weir
     self.more = more
@@ -27,37 +30,26 @@ final class ServerUnderTest {
       ?? FileManager.default.temporaryDirectory.appendingPathComponent(
         "weir-bench-\(getpid())-\(UInt32.random(in: 0 ... .max))"
       ).path
-    try start()
+    (child, address) = try await Self.launch(loops, weir, more, self.directory)
   }
 
   /// Starts it again after ``end()``, on the same data.
-  func start() throws {
-    process = Process()
-    process.executableURL = URL(fileURLWithPath: weir)
-    process.arguments =
+  func start() async throws { (child, address) = try await Self.launch(loops, weir, more, directory) }
+
+  private static func launch(
+    _ loops: Int, _ weir: String, _ more: [String], _ directory: String
+  ) async throws -> (ChildProcess, ServerAddress) {
+    let child = try ChildProcess(
+      weir,
       [
         "serve", "--data", directory, "--xmpp-port", "0", "--https-port", "0", "--admin-port", "0", "--loops",
         String(loops), "--log-level", "error", "--limit", "stored-per-device=1000000",
-      ] + more
-    let output = Pipe()
-    process.standardOutput = output
-    try process.run()
-    var text = ""
-    while !text.contains("\n") {
-      let piece = output.fileHandleForReading.availableData
-      guard !piece.isEmpty else { throw BenchFault("weir serve ended before it was ready") }
-      text += String(decoding: piece, as: UTF8.self)
-    }
-    guard let start = text.firstIndex(of: "{"),
-      let value = try? JSONValue(parsing: String(text[start...].prefix { $0 != "\n" })),
-      let xmpp = value["xmpp"]?.int, let https = value["https"]?.int,
-      let admin = value["admin"]?.int, let sender = value["sender_id"]?.string
-    else { throw BenchFault("the ready line cannot be read: \(text)") }
-    self.xmpp = UInt16(xmpp)
-    self.https = Int(https)
-    self.admin = UInt16(admin)
-    senderID = sender
+      ] + more, errors: log(directory))
+    return (child, try await child.readyServer(within: .seconds(120)))
   }
+
+  /// Beside the data, which the server makes itself.
+  private static func log(_ directory: String) -> String { directory + ".log" }
 
   func key(_ name: String) throws -> String {
     try String(contentsOfFile: credentials + "/" + name, encoding: .utf8).trimmingCharacters(
@@ -65,34 +57,16 @@ final class ServerUnderTest {
   }
 
   /// Processor time used so far, in microseconds.
-  var cpuMicroseconds: Double { Self.cpuMicroseconds(of: process.processIdentifier) }
-
-  static func cpuMicroseconds(of process: Int32) -> Double {
-    guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8),
-      let end = text.lastIndex(of: ")")
-    else { return 0 }
-    let fields = text[text.index(after: end)...].split(separator: " ")
-    let ticks = (Double(fields[11]) ?? 0) + (Double(fields[12]) ?? 0)
-    return ticks * 1_000_000 / Double(sysconf(Int32(_SC_CLK_TCK)))
-  }
+  var cpuMicroseconds: Double { ProcessUse.microseconds(of: child.processID) }
 
   /// Resident memory in KiB.
-  var residentKiB: Int {
-    guard let text = try? String(contentsOfFile: "/proc/\(process.processIdentifier)/status", encoding: .utf8)
-    else { return 0 }
-    let line = text.split(separator: "\n").first { $0.hasPrefix("VmRSS:") } ?? ""
-    return line.split(separator: " ").compactMap { Int($0) }.first ?? 0
-  }
+  var residentKiB: Int { ProcessUse.residentKiB(of: child.processID) }
 
   /// Ends the process and keeps the data.
   ///
   /// A server that does not end is a fault, which must not hold up whoever measures: it is killed, and the program ends.
   func end() {
-    process.terminate()
-    let deadline = ContinuousClock.now + .seconds(60)
-    while process.isRunning, ContinuousClock.now < deadline { usleep(5_000) }
-    guard process.isRunning else { return }
-    kill(process.processIdentifier, SIGKILL)
+    if child.end(within: .seconds(60)) { return }
     print("stream-bench: weir serve did not end within 60 s of SIGTERM")
     exit(1)
   }
@@ -100,6 +74,7 @@ final class ServerUnderTest {
   func stop() {
     end()
     try? FileManager.default.removeItem(atPath: directory)
+    try? FileManager.default.removeItem(atPath: Self.log(directory))
   }
 }
 

@@ -5,6 +5,7 @@ import Foundation
 import Glibc
 import Synchronization
 import Telemetry
+import TestKit
 
 /// Measures the running server over real TLS streams, generator on the same machine.
 ///
@@ -78,7 +79,7 @@ struct StreamBench {
     }
     if isSmoke {
       try await throughput(devices: 20, shapes: [(2, 10)], seconds: 0.5)
-      try deviceMemory(devices: 20)
+      try await deviceMemory(devices: 20)
       try await FanoutBench(loops: loops, weir: weir, subscribers: 500, connected: 20, seconds: 0.3).run()
       try await LoginBench(loops: loops, weir: weir, devices: 20, turns: 1).run()
       // Too short for a verdict.
@@ -104,7 +105,7 @@ struct StreamBench {
       ).run()
     }
     if only == nil || only == "memory" { try await memory() }
-    if only == nil || only == "devices" { try deviceMemory(devices: 1_000) }
+    if only == nil || only == "devices" { try await deviceMemory(devices: 1_000) }
   }
 
   private var flat: FlatBench {
@@ -117,7 +118,7 @@ struct StreamBench {
   }
 
   private func throughput(devices count: Int, shapes: [(Int, Int)], seconds: Double) async throws {
-    let server = try ServerUnderTest(loops: loops, weir: weir)
+    let server = try await ServerUnderTest(loops: loops, weir: weir)
     defer { server.stop() }
     let generator = try Generator(caFile: server.credentials + "/ca.pem")
     let devices = try await register(count, at: server)
@@ -156,7 +157,7 @@ struct StreamBench {
     print("\nidle TLS devices   over        server memory KiB a device   to TCP")
     var overTCP: [Int: Double] = [:]
     for (count, isWebSocket) in [(1_000, false), (1_000, true), (10_000, false), (10_000, true)] {
-      let server = try ServerUnderTest(loops: loops, weir: weir)
+      let server = try await ServerUnderTest(loops: loops, weir: weir)
       defer { server.stop() }
       let generator = try Generator(caFile: server.credentials + "/ca.pem")
       let devices = try await register(count, at: server)
@@ -175,37 +176,30 @@ struct StreamBench {
   }
 
   /// Memory on the devices' side, each measured in a process of its own.
-  private func deviceMemory(devices count: Int) throws {
-    let server = try ServerUnderTest(loops: loops, weir: weir)
+  private func deviceMemory(devices count: Int) async throws {
+    let server = try await ServerUnderTest(loops: loops, weir: weir)
     defer { server.stop() }
     print("\ndevices                                     resident KiB   KiB a device")
-    func measure(_ what: String, _ count: Int) throws -> (before: Int, after: Int) {
+    func measure(_ what: String, _ count: Int) async throws -> (before: Int, after: Int) {
       let folder = NSTemporaryDirectory() + "weir-device-memory-\(getpid())"
       defer { try? FileManager.default.removeItem(atPath: folder) }
-      let process = Process()
-      process.executableURL = URL(
-        fileURLWithPath: weir.replacingOccurrences(of: "/weir", with: "/device-memory"))
-      process.arguments = [
-        what, "\(count)", folder, "\(server.xmpp)", "\(server.https)", server.credentials,
-      ]
-      let output = Pipe()
-      process.standardOutput = output
-      try process.run()
-      let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-      process.waitUntilExit()
+      let (code, text) = try await ChildProcess.run(
+        weir.replacingOccurrences(of: "/weir", with: "/device-memory"),
+        [what, "\(count)", folder, "\(server.xmpp)", "\(server.https)", server.credentials],
+        within: .seconds(300))
       let figures = text.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
-      guard process.terminationStatus == 0, figures.count == 2 else {
+      guard code == 0, figures.count == 2 else {
         throw DeviceMemoryFailure(description: "device-memory \(what) failed: \(text)")
       }
       return (figures[0], figures[1])
     }
-    let app = try measure("app", 1)
+    let app = try await measure("app", 1)
     print(pad("an app's process, idle", 40), pad("\(app.after)", 16))
     for (what, title, number) in [
       ("objects", "Device objects in one process", min(count, 100)),
       ("engines", "devices on one loop", count),
     ] {
-      let figures = try measure(what, number)
+      let figures = try await measure(what, number)
       let each = Double(figures.after - figures.before) / Double(number)
       print(
         pad("\(number) \(title)", 40), pad("\(figures.after)", 16), pad(String(format: "%.1f", each), 14))

@@ -18,7 +18,7 @@ struct WebSocketStorm {
 
   /// - Returns: Whether it passed; says why not.
   func run() async throws -> Bool {
-    let server = try ServerUnderTest(loops: loops, weir: weir)
+    let server = try await ServerUnderTest(loops: loops, weir: weir)
     defer { server.stop() }
     _ = FileLimit.raise()
     let identities = try await StreamBench.register(devices, at: server).map {

@@ -20,9 +20,9 @@ extension Writer {
       endedLeases.append(gone)
     }
     for told in batch.overflowTold {
-      statements.tookOverflow.bind(1, told.device.value)
-      statements.tookOverflow.bind(2, Int64(told.count))
-      try statements.tookOverflow.run()
+      statements.overflowTold.bind(1, told.device.value)
+      statements.overflowTold.bind(2, Int64(told.count))
+      try statements.overflowTold.run()
     }
     if let latest = batch.journal.lazy.map(\.at).max() {
       statements.insertJournal.bind(1, latest.ms)

@@ -5,7 +5,7 @@ struct WriterStatements {
   let shelfDevice, shelfRows: Statement
   let insertMessage, messageExists, deleteMessage, takeMessage, takeExpired: Statement
   let takeLoose, takeLooseExpired, takeOfApp, takeOfDevice, takeExpiredOfDevice: Statement
-  let addOverflow, tookOverflow, endLive: Statement
+  let addOverflow, overflowTold, endLive: Statement
 
   let insertUpstream, deleteUpstream, deleteExpiredUpstream, upstreamPage: Statement
   let insertJournal, pruneJournal: Statement
@@ -52,7 +52,7 @@ struct WriterStatements {
       "DELETE FROM message WHERE device = ? AND expires <= ? RETURNING number, sender, key, share, job")
     addOverflow = try connection.prepare(
       "UPDATE device SET overflowed = overflowed + ?2 WHERE number = ?1")
-    tookOverflow = try connection.prepare(
+    overflowTold = try connection.prepare(
       "UPDATE device SET overflowed = max(0, overflowed - ?2) WHERE number = ?1")
     endLive = try connection.prepare("UPDATE message SET live = 0 WHERE device = ? AND live <> 0")
 

@@ -95,18 +95,7 @@ public final class ServerProcess: Sendable {
     let data = directory.path + "/data"
     let child = try ChildProcess(
       executable, ["serve", "--data", data] + flags, in: directory.path, errors: directory.path + "/log")
-    let address: ServerAddress?
-    address = try await child.output.wait(for: "the ready line", within: .seconds(30)) {
-      output -> ServerAddress?? in
-      for line in output.text.split(separator: "\n") {
-        if let address = ServerAddress(readyLine: String(line)) { return .some(address) }
-      }
-      return output.exitCode == nil ? .none : .some(nil)
-    }
-    guard let address else {
-      throw ServerProcessFailure(description: "weir serve ended: \(child.errorText.suffix(2_000))")
-    }
-    return (child, address)
+    return (child, try await child.readyServer())
   }
 
   /// The `weir` command: `WEIR_EXECUTABLE`, or the one that lies beside the program that runs.

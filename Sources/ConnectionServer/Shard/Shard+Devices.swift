@@ -131,7 +131,7 @@ extension Shard {
 
   /// It is certain that the device was told of `count` discarded messages.
   func deviceKnows(_ count: Int, _ slot: DeviceSlot) {
-    if count > 0 { writing.tookOverflow(slot.device, count, now: now) }
+    if count > 0 { writing.overflowTold(slot.device, count, now: now) }
   }
 
   /// - Returns: False when the stream has no room for all of it.

@@ -87,7 +87,7 @@ struct WriteQueue {
   }
 
   /// The device was told for certain that so many messages were discarded.
-  mutating func tookOverflow(_ device: DeviceNumber, _ count: Int, now: Moment) {
+  mutating func overflowTold(_ device: DeviceNumber, _ count: Int, now: Moment) {
     batch.overflowTold.append(.init(device: device, count: count))
     if settleSince == nil { settleSince = now }
   }
