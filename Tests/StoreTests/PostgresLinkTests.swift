@@ -83,40 +83,6 @@ import Testing
     for store in stores { await store.close() }
   }
 
-  // MARK: Starting again
-
-  @Test func aNodeThatStartsAgainHoldsNoStreams() async throws {
-    let schema = try await PostgresServer.shared().schema()
-    func store(_ name: String) throws -> PostgresStore {
-      try PostgresStore(PostgresAddress(schema.url), options: .init(nodeName: name))
-    }
-    let (mortal, other) = (try store("a"), try store("b"))
-    var stage = Stage(
-      StoreUnderTest(store: other, crash: { throw StoreFault.refused(detail: "") }, failWrites: { _ in }),
-      limits: StoreLimits())
-    let (lost, moved) = (try await stage.device(), try await stage.device())
-    for device in [lost, moved] {
-      _ = try await mortal.claim(device, node: mortal.bus.node, now: Self.now)
-    }
-    let grant = try await other.claim(moved, node: other.bus.node, now: Self.now)
-    let number = mortal.bus.node
-    await mortal.close()
-    let again = try store("a")
-    #expect(again.bus.node == number)
-    // Away, so that the cap of such a device holds; it may be passed by less than a fourth beside others.
-    var verdicts: [WriteOutcome.Enqueue] = []
-    for _ in 0..<2 * StoreLimits().storedPerDeviceMax {
-      verdicts += try await stage.write([stage.message(for: lost)]).enqueue
-    }
-    #expect(verdicts.contains(.overflowed))
-    #expect(try await other.claim(lost, node: other.bus.node, now: Self.now).previousNode == nil)
-    // What another node has claimed meanwhile stays its own.
-    let next = try await again.claim(moved, node: again.bus.node, now: Self.now)
-    #expect(next.previousNode == other.bus.node && next.epoch == grant.epoch + 1)
-    await again.close()
-    await other.close()
-  }
-
   // MARK: Room
 
   /// Whether a row for each device would be counted by the database.

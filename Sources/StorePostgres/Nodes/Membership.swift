@@ -125,25 +125,9 @@ enum Opening {
       RETURNING number, incarnation, 'weir_' || md5(current_schema())
       """, parameters)
     try session.execute("COMMIT")
-    try giveUpStreams(of: rows.int(0, 0), session)
     return Membership(
       number: Int(rows.int(0, 0)), incarnation: rows.int(0, 1), clockAhead: clockAhead,
       channel: rows.text(0, 2))
-  }
-
-  /// An earlier process under the number held streams that ended with it: their devices are away, with the cap of those,
-  /// until they log in again.
-  ///
-  /// Outside of the transaction that locks `node`, as other nodes renew their leases meanwhile. A device that somebody else
-  /// changes at this moment is left alone, so that nobody waits for anybody.
-  private static func giveUpStreams(of number: Int64, _ session: Session) throws(PostgresFailure) {
-    var parameters = Parameters()
-    parameters.int(number)
-    _ = try session.ask(
-      """
-      UPDATE device SET node = NULL WHERE number IN (
-        SELECT number FROM device WHERE node = $1::int8 FOR UPDATE SKIP LOCKED)
-      """, parameters)
   }
 
   /// How far the database's clock is ahead of this machine's, to about a round trip.
