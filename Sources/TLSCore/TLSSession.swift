@@ -171,11 +171,13 @@ package final class TLSSession {
 
   // MARK: Steps
 
-  /// OpenSSL's connection; nil once a record layer has taken over.
-  var ssl: OpaquePointer? {
+  /// OpenSSL's part; nil once a record layer has taken over.
+  var openSSL: OpenSSLEngine? {
     guard case .openSSL(let engine) = engine else { return nil }
-    return engine.ssl
+    return engine
   }
+
+  var ssl: OpaquePointer? { openSSL?.ssl }
 
   private func shakeHands(_ engine: OpenSSLEngine) {
     switch engine.shakeHands() {

@@ -23,13 +23,7 @@ class GnuTLSStream(Stream):
     """A stream through gnutls-cli, which checks the server's certificate."""
 
     def __init__(self, server, priority):
-        self.server = server
-        self.jid = None
-        self.buffer = b""
-        self.parser = None
-        self.depth = 0
-        self.stanzas = []
-        self.end_tag = False
+        self.begin(server)
         self.log = tempfile.NamedTemporaryFile("r", suffix=".log")
         self.told = ""
         self.process = subprocess.Popen(

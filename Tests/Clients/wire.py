@@ -135,13 +135,7 @@ class Stream:
     """One connection. Text is read by `expect`, stanzas by `stanza` once `login` or `parse` was called."""
 
     def __init__(self, server, tls=True, sni=HOST, receive_buffer=None):
-        self.server = server
-        self.jid = None
-        self.buffer = b""
-        self.parser = None
-        self.depth = 0
-        self.stanzas = []
-        self.end_tag = False
+        self.begin(server)
         plain = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if receive_buffer:
@@ -155,6 +149,16 @@ class Stream:
             self.socket = context.wrap_socket(plain, server_hostname=sni, suppress_ragged_eofs=False)
         else:
             self.socket = plain
+
+    def begin(self, server):
+        """Nothing has been read."""
+        self.server = server
+        self.jid = None
+        self.buffer = b""
+        self.parser = None
+        self.depth = 0
+        self.stanzas = []
+        self.end_tag = False
 
     # Sending
 

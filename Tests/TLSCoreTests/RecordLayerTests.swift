@@ -47,6 +47,34 @@ struct RecordLayerTests {
     #expect(pair.client.ssl != nil)
   }
 
+  @Test func whatOpenSSLToldOfSecretsIsErasedOnBothSides() throws {
+    let scratch = TLSScratch()
+    let client = try TLSSession(client: client { $0.makesRecords = true }, host: "localhost")
+    let server = try TLSSession(server: server())
+    let (near, far) = (try #require(client.openSSL), try #require(server.openSSL))
+    func flight() -> [UInt8] {
+      defer { scratch.output.removeAll() }
+      return Array(scratch.output.bytes)
+    }
+    func give(_ bytes: [UInt8], to session: TLSSession) -> [UInt8] {
+      bytes.withUnsafeBytes { session.receive($0, scratch) { _ in } }
+      return flight()
+    }
+    client.start(scratch)
+    let answer = give(flight(), to: server)
+    #expect(!far.secrets.server.isEmpty, "told with the server's first flight")
+    let finish = give(answer, to: client)
+    #expect(!near.secrets.client.isEmpty)
+    let tickets = give(finish, to: server)
+    #expect(server.openSSL == nil)
+    #expect(far.secrets.client.isEmpty && far.secrets.server.isEmpty)
+    _ = give(tickets, to: client)
+    [UInt8](repeating: 1, count: 10).withUnsafeBytes { _ = server.send($0, scratch) }
+    _ = give(flight(), to: client)
+    #expect(client.openSSL == nil)
+    #expect(near.secrets.client.isEmpty && near.secrets.server.isEmpty)
+  }
+
   @Test(arguments: suites, [1, 6, 100_000])
   func aClientSpeaksWithOpenSSLAndHoldsNothingOfItAfterTheFirstData(_ suite: String, _ step: Int) throws {
     let context = try client {
